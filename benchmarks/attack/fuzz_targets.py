@@ -462,9 +462,8 @@ def packed(data: bytes) -> None:
     path = file("archive", content)
     wanted = {*as_text(names).split("\n")[:2]}
     with archive.readable(path):
-        for _, stream in archive.members(path, wanted):
+        for _, stream in archive.members(path, wanted, ["LICENSE"]):
             expect(len(stream.read(1 << 20)) <= 1 << 20, "more bytes than were asked for")
-    archive.optional_members(path, wanted, 100)
 
 
 @cache

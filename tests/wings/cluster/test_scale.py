@@ -108,18 +108,16 @@ def test_a_shard_is_read_as_it_is_written_and_names_are_in_order(count, data):
 
 
 @pytest.mark.parametrize(
-    ("text", "remedy"),
+    "text",
     [
-        *((text, "number of shards, such as 3/16") for text in ("", "3", "-1/4", "a/b", "²/4")),
-        *((text, "give 1/4 to 4/4") for text in ("0/4", "5/4")),
-        *((text, "at most 99,999 shards") for text in ("1/0", "1/100000", "1234567890/4")),
-        ("1/2/3", "such as 3/16"),
+        *("", "3", "-1/4", "a/b", "²/4", "0/4", "5/4", "1/2/3"),
+        *("1/0", "1/100000", "1234567890/4"),
     ],
 )
-def test_invalid_shard_names_are_refused(text, remedy):
+def test_invalid_shard_names_are_refused(text):
     with pytest.raises(UserError, match="is not a shard") as error:
         read_shard(text)
-    assert remedy in error.value.hint.text
+    assert "such as 3/16. There are at most 99,999 shards" in error.value.hint.text
 
 
 @given(st.integers(0, 10**8), st.integers(1, 200))
@@ -159,7 +157,7 @@ def test_concurrent_calls_with_other_shards_are_refused(tmp_path):
             unit=lambda *_: 1,
         )
 
-    with pytest.raises(UserError, match="with 2 shards instead of 4"):
+    with pytest.raises(UserError, match="with number of shards 2 instead of 4"):
         start(4, lambda: [*start(2, lambda: [8]).lengths])
     assert start(2, list).shards == 2
 
@@ -309,7 +307,7 @@ def test_shards_of_another_call_are_refused(model, text, tmp_path, capsys):
     assert "with decode.beam_size 1 instead of 2. Use" in refused(
         text, "--shard", "1/3", "--beam-size", "2"
     )
-    assert "with 3 shards instead of 4. Use" in refused(text, "--shard", "1/4")
+    assert "with number of shards 3 instead of 4. Use" in refused(text, "--shard", "1/4")
     assert "differs from that run's input" in refused(other, "--shard", "1/3")
     # The same text elsewhere.
     assert "is complete" in translate(capsys, model, copy, shards, "--shard", "2/3")
@@ -589,7 +587,7 @@ MISTAKES = {
     "translate MODEL --input TEXT --output TEXT --on ray": "is also the input",
     "translate MODEL --input TEXT --output x --on slurm": "slurm is not a Ray cluster. Give ray or",
     "translate MODEL --input TEXT --output x --on ray --shard 1/2": "Leave out --shard",
-    "translate MODEL --input TEXT --output x --shard 3/2": "Shards are numbered from 1, so give 1/2 to 2/2",
+    "translate MODEL --input TEXT --output x --shard 3/2": "Give its number, counted from 1",
     "translate MODEL --input TEXT --output TEXT --shard 1/2": "is not a folder of shards",
     "translate MODEL --input none.txt --output x --shard 1/2": "none.txt does not exist",
     "translate MODEL --input TEXT --output x --shard 1/2 --glossary none.tsv": "none.tsv does not exist",
@@ -672,14 +670,13 @@ def test_translation_on_ray_survives_killed_workers(model, tmp_path):
     hunter = Thread(target=hunt)
     hunter.start()
     try:
-        joined = translate_on_ray(job, str(text), tmp_path / "out.txt", workers=2, shards=3)
+        translate_on_ray(job, str(text), tmp_path / "out.txt", workers=2, shards=3)
     finally:
         done = True
         hunter.join()
     assert len(killed) == 3
     alone = load([str(model)], engine="torch", threads=1)
     expected = [translation.text for translation in alone.translate_lines(lines)]
-    assert joined.lines == len(lines)
     assert (tmp_path / "out.txt").read_text(encoding="utf-8").split("\n") == [*expected, ""]
     assert not (tmp_path / "out.txt.shards").exists()
 

@@ -18,7 +18,6 @@ from transduce.config.settings import Settings
 from transduce.preparation.passes import read_corpus, read_part
 from transduce.preparation.prepared import open_prepared
 from transduce.text.holdout import normalised
-from transduce.text.identify import Identifier
 from transduce.text.pairs import read_pairs
 from transduce.training.run import Result
 from transduce.wings.synthetic import back_translation
@@ -63,9 +62,14 @@ def place(tmp_path_factory) -> Path:
 
 
 def arguments(
-    place: Path, out: Path, *more: str, text: Path | None = None, target: str = "yy"
+    place: Path,
+    out: Path,
+    *more: str,
+    text: Path | None = None,
+    source: str = "xx",
+    target: str = "yy",
 ) -> list[str]:
-    corpus = ["--train", str(place / "train.po"), "--from", "xx", "--to", target]
+    corpus = ["--train", str(place / "train.po"), "--from", source, "--to", target]
     text = text or place / "more.yy"
     return ["train", *corpus, "--monolingual", str(text), "--out", str(out), *more, *spelt(OPTIONS)]
 
@@ -345,22 +349,31 @@ def test_a_given_reverse_model_is_used(place, straight, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("text", "target", "why"),
+    ("text", "languages", "why"),
     [
-        ("known.yy", "yy", "no line is new"),
-        ("empty", "yy", "no line is new"),
-        ("nowhere", "yy", "nowhere"),
-        ("english", "de", "look like 'en', but the target language is 'de'"),
-        ("table.tsv", "yy", "table.tsv is not plain text"),
+        ("known.yy", ("xx", "yy"), "no line is new"),
+        ("empty", ("xx", "yy"), "no line is new"),
+        ("nowhere", ("xx", "yy"), "nowhere"),
+        ("english", ("en", "de"), "look like 'en', but the target language is 'de'"),
+        ("table.tsv", ("xx", "yy"), "table.tsv is not plain text"),
     ],
 )
-def test_text_that_can_not_be_used_is_refused_at_once(text, target, why, place, tmp_path, capsys):
+def test_text_that_can_not_be_used_is_refused_at_once(
+    text, languages, why, place, tmp_path, capsys
+):
     english = [f"This is sentence number {number} of an English text." for number in range(40)]
     (place / "english").write_text("\n".join(english))
     (place / "empty").write_text("\n\n")
     (place / "table.tsv").write_text("ka\tlo\n")
     status, _, said = run(
-        capsys, *arguments(place, tmp_path / "out", text=place / text, target=target)
+        capsys,
+        *arguments(
+            place,
+            tmp_path / "out",
+            text=place / text,
+            source=languages[0],
+            target=languages[1],
+        ),
     )
     assert status and why in said and not (tmp_path / "out").exists()
 
@@ -392,14 +405,6 @@ def test_errors_of_the_main_training_are_reported_before_back_translation(
         (tmp_path / "out" / file).touch()
     status, _, said = run(capsys, *arguments(place, tmp_path / "out", *more))
     assert status and why in said and not (tmp_path / "out" / FOLDER).exists()
-
-
-def test_similar_languages_are_a_warning(monkeypatch, capsys):
-    found = ["hr"] * 8 + ["bs"] * 2
-    monkeypatch.setattr(Identifier, "likeliest", lambda _, texts: found[: len(texts)])
-    lines = [f"Ovo je rečenica broj {number}." for number in range(10)]
-    back_translation._check_language(lines, "bs", ["more.bs"])
-    assert "Warning: more.bs: 8 of 10 lines look like 'hr'" in capsys.readouterr().err
 
 
 def test_a_model_of_the_wrong_direction_is_refused_at_once(place, straight, tmp_path, capsys):

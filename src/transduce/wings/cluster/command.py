@@ -35,31 +35,24 @@ def join(shards: Path, /, *, output: Path | None = None) -> None:
     from transduce.wings.cluster.translating import TRANSLATION_PLAN, join_translations
 
     plan = read_plan(shards)
-    is_new = plan.kind != TRANSLATION_PLAN and aggregate_shards(shards, plan)
-    if is_new or (
-        plan.kind != TRANSLATION_PLAN
-        and output == STANDARD_OUTPUT
-        and missing(shards, plan, ENCODED_ROUND)
-    ):
+    is_text = plan.kind == TRANSLATION_PLAN
+    is_new = not is_text and aggregate_shards(shards, plan)
+    if output == STANDARD_OUTPUT and not is_text:
+        is_new = is_new or bool(missing(shards, plan, ENCODED_ROUND))
+    if is_new:
         log(
             "The first of two rounds is complete. For the second round, run transduce prepare again for every shard."
         )
-        return
-    if output == STANDARD_OUTPUT:
-        kind = "file" if plan.kind == TRANSLATION_PLAN else "folder"
+    elif output == STANDARD_OUTPUT:
         raise UserError(
             f"The merged shards of {shards} can't be written to standard output.",
-            Hint(f"Name a {kind} with --output."),
+            Hint(f"Name a {'file' if is_text else 'folder'} with --output."),
         )
-    if plan.kind != TRANSLATION_PLAN:
+    elif is_text:
+        check_output(output, [each.file for each in plan.inputs])
+        join_translations(shards, output)
+    else:
         print_prepared(merge_prepared(shards, plan, output))
-        return
-    check_output(output, [each.file for each in plan.inputs])
-    joined = join_translations(shards, output)
-    log(
-        f"{joined.lines:,} lines of {plan.shards:,} shards, translated by {' and '.join(joined.engines)}: {output}"
-    )
-    joined.flags.log()
 
 
 def prepare_in_shards(
@@ -138,22 +131,18 @@ def translate_in_shards(call: "Call") -> None:
     job = translating.Job(models, call.options, call.engine, call.format, glossary, call.direction)
     if call.on:
         call.check_output()
-        joined = translate_on_ray(
-            job, call.input, call.output, address=read_address(call.on), workers=call.workers
-        )
-        log(f"{joined.lines:,} lines translated by {' and '.join(joined.engines)}: {call.output}")
-        joined.flags.log()
+        address = read_address(call.on)
+        translate_on_ray(job, call.input, call.output, address=address, workers=call.workers)
         return
     shard = read_shard(call.shard)
     plan = translating.plan_translation(job, call.input, call.output, shard.count)
     record = translating.find(call.output, plan, shard)
     if not record:
-        translator = translating.ShardTranslator(job, call.output, plan)
+        translator = translating.open_translator(job)
         [(begin, end)] = plan.cuts(shard)
         log(f"Shard {shard}: {end - begin:,} of {plan.lengths[0]:,} lines, from line {begin + 1:,}")
-        log(f"Engine: {translator.engine}")
-        record = translator.translate(
-            shard, with_progress(translating.shard_lines(call.input, begin, end), "lines read")
-        )
+        log(f"Engine: {translator.engine.name}")
+        lines = with_progress(translating.shard_lines(call.input, begin, end), "lines read")
+        record = translating.translate_shard(translator, job, call.output, plan, shard, lines)
         record.flags.log()
     log(f"Shard {shard} is complete: {translating.shard_path(call.output, plan, shard)}")

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from transduce.config.schema import DataConfig
-from transduce.decoding.translator import CHUNK_LINES
+from transduce.decoding.translator import CHUNK_LINES, Translator
 from transduce.preparation.prepared import Prepared
 from transduce.system.console import log, with_progress
 from transduce.system.errors import Hint, UserError
@@ -20,12 +20,12 @@ from transduce.wings.cluster.ray_cluster import Pool, Task, ray_pool, run_tasks
 from transduce.wings.cluster.shards import Plan, Shard
 from transduce.wings.cluster.translating import (
     Job,
-    Joined,
-    ShardTranslator,
     check_input,
     find,
     join_translations,
+    open_translator,
     plan_translation,
+    translate_shard,
 )
 
 # At least, if the input is long enough, so that all workers finish at about the same time.
@@ -87,7 +87,7 @@ def translate_on_ray(
     address: str = "",
     workers: int | None = None,
     shards: int = 0,
-) -> Joined:
+) -> None:
     """Translate the lines of a file on Ray and write the translations to `output`.
 
     `address` is a Ray cluster's address, or "" for this machine. If `shards` is 0, `shards_for` computes the number.
@@ -107,9 +107,8 @@ def translate_on_ray(
         done = run_tasks(pool, plan, _tasks(input, plan, missing), translate, "lines")
         for _ in with_progress(done, f"of {len(missing):,} shards translated"):
             pass
-    joined = join_translations(folder, output)
+    join_translations(folder, output)
     shutil.rmtree(folder)
-    return joined
 
 
 def shards_for(lines: int, workers: int) -> int:
@@ -136,10 +135,10 @@ def _translate(
     job: Job, folder: Path, plan: Plan, threads: int, shard: Shard, lines: list[str]
 ) -> None:
     key = f"{plan.key} {folder}"
-    if key not in _translator:
-        _translator.clear()
-        _translator[key] = ShardTranslator(job, folder, plan, threads)
-    _translator[key].translate(shard, lines)
+    if key not in _translators:
+        _translators.clear()
+        _translators[key] = open_translator(job, threads)
+    translate_shard(_translators[key], job, folder, plan, shard, lines)
 
 
-_translator: dict[str, ShardTranslator] = {}  # a worker loads one translator for all its shards
+_translators: dict[str, Translator] = {}  # a worker loads one translator for all its shards

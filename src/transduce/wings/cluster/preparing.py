@@ -9,7 +9,6 @@ Sharding changes nothing in the prepared corpus except the recorded preparation 
 """
 
 import dataclasses
-import hashlib
 import json
 import shutil
 import time
@@ -78,11 +77,11 @@ def plan_preparation(
         "data.corpora": [dataclasses.asdict(corpus) for corpus in data.corpora],
         "data.vocab_size": vocab_size,
     }
-    call |= {
-        "vocabulary": str(vocabulary or ""),
-        "its content": _fingerprint(vocabulary) if vocabulary else "",
-    }
-    files = expand_folders(
+    call |= {"vocabulary": str(vocabulary or "")}
+    if vocabulary:
+        files = [vocabulary / name for name in FILES]
+        call |= {"its content": [digest(file) for file in files if file.exists()]}
+    inputs = expand_folders(
         [
             *(file for corpus in data.corpora for file in corpus.files),
             *without_labels((*data.valid, *data.test)),
@@ -92,7 +91,7 @@ def plan_preparation(
         folder,
         PREPARATION_PLAN,
         call,
-        files,
+        inputs,
         measure=lambda: [
             _count_pairs(corpus.files, passes.languages_in(data, corpus)) for corpus in data.corpora
         ],
@@ -328,9 +327,3 @@ def _count_pairs(files: Sequence[str], languages: tuple[str, str]) -> int:
             return lines[0]
     # Also raises UserError if two files have unequal lengths.
     return sum(1 for _ in read_pairs(files, languages))
-
-
-def _fingerprint(folder: Path) -> str:
-    """A hash of the vocabulary in a model folder or a prepared corpus."""
-    digests = [f"{digest(folder / name)} {name}\n" for name in FILES if (folder / name).exists()]
-    return hashlib.sha256("".join(digests).encode()).hexdigest()

@@ -8,6 +8,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -52,23 +53,16 @@ class Shard:
 
 def read_shard(text: str) -> Shard:
     """Parse a shard such as "3/16". Raises UserError for an invalid text."""
-    number, slash, count = text.partition("/")
-    if not slash or not (number.isdecimal() and count.isdecimal()):
+    match = re.fullmatch(rf"(\d{{1,{SHARD_DIGITS}}})/(\d{{1,{SHARD_DIGITS}}})", text, re.ASCII)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise UserError(
             f"{text} is not a shard.",
-            Hint("Give its number and the number of shards, such as 3/16."),
+            Hint(
+                "Give its number, counted from 1, and the number of shards, such as 3/16. "
+                f"There are at most {10**SHARD_DIGITS - 1:,} shards."
+            ),
         )
-    if len(text) > 2 * SHARD_DIGITS + 1 or not 1 <= int(count) < 10**SHARD_DIGITS:
-        raise UserError(
-            f"{text} is not a shard.",
-            Hint(f"Give a number and at most {10**SHARD_DIGITS - 1:,} shards, such as 3/16."),
-        )
-    if not 1 <= int(number) <= int(count):
-        raise UserError(
-            f"{text} is not a shard.",
-            Hint(f"Shards are numbered from 1, so give 1/{count} to {count}/{count}."),
-        )
-    return Shard(int(number), int(count))
+    return Shard(int(match[1]), int(match[2]))
 
 
 class Input(NamedTuple):
@@ -228,16 +222,13 @@ def _differences(
     plan: Plan, kind: str, call: Mapping[str, Any], files: Sequence[str], shards: int
 ) -> Iterator[str]:
     """Yield a phrase for each difference between a plan and the arguments of `agree`."""
-    if plan.kind != kind:
-        yield f" of transduce {plan.kind}"
-    if plan.shards != shards:
-        yield f", with {plan.shards:,} shards instead of {shards:,}"
-    new = json.loads(json.dumps(call))
-    for name in dict.fromkeys((*plan.call, *new)):
-        if plan.call.get(name) != new.get(name):
-            yield f", with {name} {plan.call.get(name)} instead of {new.get(name)}"
-    if len(plan.inputs) != len(files):
-        yield f", with {len(plan.inputs)} input files instead of {len(files)}"
+    old = {"command": plan.kind, "number of shards": plan.shards, **plan.call}
+    old |= {"number of input files": len(plan.inputs)}
+    new = {"command": kind, "number of shards": shards, **json.loads(json.dumps(call))}
+    new |= {"number of input files": len(files)}
+    for name in dict.fromkeys((*old, *new)):
+        if old.get(name) != new.get(name):
+            yield f", with {name} {old.get(name)} instead of {new.get(name)}"
     for input, file in zip(plan.inputs, files, strict=False):
         if not input.is_same(file):
             yield f": {file} differs from that run's input {input.file}"

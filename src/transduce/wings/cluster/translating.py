@@ -26,7 +26,8 @@ from transduce.decoding.directions import (
 )
 from transduce.decoding.loading import decode_config, load
 from transduce.decoding.registry import EngineName
-from transduce.decoding.translator import CHUNK_LINES
+from transduce.decoding.translator import CHUNK_LINES, Translator
+from transduce.system.console import log
 from transduce.system.errors import Hint, UserError
 from transduce.system.files import (
     MANIFEST,
@@ -95,71 +96,40 @@ class Record:
     flags: Flags
 
 
-@dataclass(frozen=True)
-class Joined:
-    """A summary of the merged translations."""
+def open_translator(job: Job, threads: int = 0) -> Translator:
+    """Load the models of a job. `threads` is the number of CPU threads, or 0 for the engine's default."""
+    source, target = job.direction
+    return load(
+        job.models, job.options, engine=job.engine, threads=threads, source=source, target=target
+    )
 
-    lines: int
-    engines: tuple[str, ...]
-    flags: Flags
 
-
-class ShardTranslator:
-    """Loads models once and translates any number of shards."""
-
-    def __init__(self, job: Job, folder: Path, plan: Plan, threads: int = 0) -> None:
-        """`threads` is the number of CPU threads, or 0 for the engine's default."""
-        self._job = job
-        self._folder = folder
-        self._plan = plan
-        source, target = job.direction
-        self._translator = load(
-            job.models,
-            job.options,
-            engine=job.engine,
-            threads=threads,
-            source=source,
-            target=target,
-        )
-        self._terms = (
-            read_glossary(job.glossary, self._translator.require_direction())
-            if job.glossary
-            else []
-        )
-
-    @property
-    def engine(self) -> str:
-        """The engine's name."""
-        return self._translator.engine.name
-
-    def translate(self, shard: Shard, lines: Iterable[str]) -> Record:
-        """Translate a shard and write its two files, unless the shard is complete. Returns its record."""
-        if record := find(self._folder, self._plan, shard):
-            return record
-        [(begin, end)] = self._plan.cuts(shard)
-        options = self._job.format.options(self._terms)
-        translations = self._translator.translate_lines(
-            lines, options, numbers=itertools.count(begin + 1)
-        )
-        flags = Flags()
-        sha256 = hashlib.sha256()
-        count = 0
-        path = shard_path(self._folder, self._plan, shard)
-        with write_file(path) as file:
-            for count, translation in enumerate(translations, 1):
-                line = f"{written(translation, self._job.format)}\n".encode()
-                sha256.update(line)
-                file.write(line)
-                flags.add(translation.flags, begin + count)
-            if count != end - begin:
-                raise UserError(
-                    f"Shard {shard} has {count:,} lines, not {end - begin:,}: the input was changed."
-                )
-            record = Record(
-                self._plan.key, count, file.tell(), sha256.hexdigest(), self.engine, flags
+def translate_shard(
+    translator: Translator, job: Job, folder: Path, plan: Plan, shard: Shard, lines: Iterable[str]
+) -> Record:
+    """Translate the lines of a shard and write its two files. Returns its record."""
+    terms = read_glossary(job.glossary, translator.require_direction()) if job.glossary else []
+    [(begin, end)] = plan.cuts(shard)
+    translations = translator.translate_lines(
+        lines, job.format.options(terms), numbers=itertools.count(begin + 1)
+    )
+    flags = Flags()
+    sha256 = hashlib.sha256()
+    count = 0
+    with write_file(shard_path(folder, plan, shard)) as file:
+        for count, translation in enumerate(translations, 1):
+            line = f"{written(translation, job.format)}\n".encode()
+            sha256.update(line)
+            file.write(line)
+            flags.add(translation.flags, begin + count)
+        if count != end - begin:
+            raise UserError(
+                f"Shard {shard} has {count:,} lines, not {end - begin:,}: the input was changed."
             )
-            write_text(_record_path(self._folder, shard), to_json(dataclasses.asdict(record)))
-        return record
+        engine = translator.engine.name
+        record = Record(plan.key, count, file.tell(), sha256.hexdigest(), engine, flags)
+        write_text(_record_path(folder, shard), to_json(dataclasses.asdict(record)))
+    return record
 
 
 def check_input(input: str) -> None:
@@ -224,19 +194,20 @@ def find(folder: Path, plan: Plan, shard: Shard) -> Record | None:
     return None
 
 
-def join_translations(folder: Path, output: Path) -> Joined:
+def join_translations(folder: Path, output: Path) -> None:
     """Merge the translations of all shards into one file. Raises UserError if a shard is missing or damaged."""
     plan = read_plan(folder)
     records = {shard: find(folder, plan, shard) for shard in plan.all()}
     require_all(folder, [shard for shard, record in records.items() if record is None])
     whole = {shard: record for shard, record in records.items() if record}
     write_parts(output, _checked(folder, plan, whole))
+    remove_leftovers(folder, sole_writer=True)
+    engines = " and ".join(dict.fromkeys(record.engine for record in whole.values()))
+    log(f"{plan.lengths[0]:,} lines of {plan.shards:,} shards, translated by {engines}: {output}")
     flags = Flags()
-    engines = dict.fromkeys(record.engine for record in whole.values())
     for record in whole.values():
         flags.extend(record.flags)
-    remove_leftovers(folder, sole_writer=True)
-    return Joined(plan.lengths[0], tuple(engines), flags)
+    flags.log()
 
 
 def _checked(folder: Path, plan: Plan, records: Mapping[Shard, Record]) -> Iterator[bytes]:

@@ -73,6 +73,20 @@ MAY_BE_PLACEHOLDER = re.compile(r"[%{}<`*|@\]]|://|www\.|&[#\w]")
 DIGIT, LETTER = re.compile(r"\d"), re.compile(_LETTER)
 
 
+def _placeholders_differ(source: str, target: str) -> bool:
+    return not intact(source, target, markup=False)
+
+
+# What a translation must keep: the rule, the characters that a text with such parts has, whether both sides need them
+# (intersect1d) or one side (union1d), and the function that finds a difference.
+KEPT_RULES: tuple[
+    tuple[str, re.Pattern[str], Callable[..., Ints], Callable[[str, str], bool]], ...
+] = (
+    (NUMBERS_DISAGREE, DIGIT, np.intersect1d, numbers_disagree),
+    (PLACEHOLDERS_DIFFER, MAY_BE_PLACEHOLDER, np.union1d, _placeholders_differ),
+)
+
+
 class MoreRules:
     """Checks all rules of `data.rules` except those about repetitions."""
 
@@ -93,42 +107,34 @@ class MoreRules:
         self, batch: PairBatch, broken: Flags, shifts: Sequence[tuple[int, int, int | None]] | None
     ) -> None:
         """Add the rules that each pair breaks to `broken`. If `shifts` is None, misaligned lines are detected."""
-        whole = np.flatnonzero(broken & BITS[EMPTY] == 0)
-        found = self._characters(batch, whole)
-        broken |= found & sum((BITS[rule] for rule in self._asked), start=np.uint32(0))
-        self._check_languages(
-            batch, np.flatnonzero((broken | found) & LANGUAGE_UNDECIDABLE == 0), broken
-        )
+        found = broken.copy()  # with rules that nobody asked for, but on which other rules depend
+        whole = np.flatnonzero(found & BITS[EMPTY] == 0)
+        self._check_characters(batch, whole, found)
+        self._check_languages(batch, np.flatnonzero(found & LANGUAGE_UNDECIDABLE == 0), found)
         if MISALIGNED in self._asked:
             shifts = (
-                find_shifts(batch.source.texts, batch.target.texts) if shifts is None else shifts
+                find_shifts(*(side.texts for side in batch.columns)) if shifts is None else shifts
             )
-            broken[alignment(shifts, len(batch)) != np.arange(len(batch))] |= BITS[MISALIGNED]
-        aligned = np.flatnonzero(broken & (BITS[EMPTY] | BITS[MISALIGNED]) == 0)
+            found[alignment(shifts, len(batch)) != np.arange(len(batch))] |= BITS[MISALIGNED]
+        aligned = np.flatnonzero(found & (BITS[EMPTY] | BITS[MISALIGNED]) == 0)
         if self._scale:
-            self._check_lengths(self._scale, batch, aligned, broken)
+            self._check_lengths(self._scale, batch, aligned, found)
         if self._unrelated:
             texts = ([column.texts[row] for row in aligned.tolist()] for column in batch.columns)
-            broken[aligned[self._unrelated.find(*texts)]] |= BITS[UNRELATED]
-        self._check_kept(batch, aligned, broken)
+            found[aligned[self._unrelated.find(*texts)]] |= BITS[UNRELATED]
+        for rule, pattern, sides, disagree in KEPT_RULES:
+            if rule in self._asked:
+                rows = sides(*(column.rows_with(pattern) for column in batch.columns))
+                for row in np.intersect1d(rows, aligned):
+                    if disagree(batch.source.texts[row], batch.target.texts[row]):
+                        found[row] |= BITS[rule]
         if self._test is not None:
             for column in batch.columns:
-                broken[whole[np.isin(column.hashes[whole], self._test)]] |= BITS[IN_TEST_SET]
+                found[whole[np.isin(column.hashes[whole], self._test)]] |= BITS[IN_TEST_SET]
+        broken |= found & sum((BITS[rule] for rule in self._asked), start=np.uint32(0))
 
-    def _check_kept(self, batch: PairBatch, aligned: Ints, broken: Flags) -> None:
-        """Find pairs whose numbers or placeholders differ, which a translation must keep."""
-        if NUMBERS_DISAGREE in self._asked:
-            rows = np.intersect1d(batch.source.rows_with(DIGIT), batch.target.rows_with(DIGIT))
-            differ = _where(batch, np.intersect1d(rows, aligned), numbers_disagree)
-            broken[differ] |= BITS[NUMBERS_DISAGREE]
-        if PLACEHOLDERS_DIFFER in self._asked:
-            rows = np.union1d(*[column.rows_with(MAY_BE_PLACEHOLDER) for column in batch.columns])
-            differ = _where(batch, np.intersect1d(rows, aligned), _placeholders_differ)
-            broken[differ] |= BITS[PLACEHOLDERS_DIFFER]
-
-    def _characters(self, batch: PairBatch, rows: Ints) -> Flags:
-        """The broken rules about characters: those asked for, or all of them if languages are checked."""
-        found = np.zeros(len(batch), dtype=np.uint32)
+    def _check_characters(self, batch: PairBatch, rows: Ints, found: Flags) -> None:
+        """Check the rules about characters: those asked for, or all of them if languages are checked."""
         needed = OTHERS if any(self._labels) else self._asked
         for rule, pattern in ((MOJIBAKE, MISREAD), (CHARACTERS, DAMAGED_CHARACTER)):
             if rule in needed:
@@ -136,25 +142,24 @@ class MoreRules:
                     found[column.rows_with(pattern)] |= BITS[rule]
         if COPIED in needed:
             sources, targets = (column.letters for column in batch.columns)
-            equal = [row for row in rows.tolist() if sources[row] == targets[row]]
-            found[[row for row in equal if _is_translatable(batch.source, row)]] |= BITS[COPIED]
-        return found
+            # Not empty, and not only URLs and placeholders.
+            for row in rows.tolist():
+                if sources[row] == targets[row] != "" and is_text(mask(batch.source.texts[row])):
+                    found[row] |= BITS[COPIED]
 
-    def _check_lengths(self, scale: Scale, batch: PairBatch, rows: Ints, broken: Flags) -> None:
+    def _check_lengths(self, scale: Scale, batch: PairBatch, rows: Ints, found: Flags) -> None:
         unlike = deviations(batch.source.lengths[rows], batch.target.lengths[rows], scale)
         suspect = np.abs(unlike) > MILD
         for row, deviation in zip(rows[suspect].tolist(), unlike[suspect].tolist(), strict=True):
             columns = batch.columns if deviation > 0 else batch.columns[::-1]
             shorter, longer = (column.texts[row] for column in columns)
-            faults = (
-                *faults_at_ends(shorter, longer, abs(deviation), scale),
-                abs(deviation) > OUTLIER,
-            )
+            at_ends = faults_at_ends(shorter, longer, abs(deviation), scale)
+            faults = (*at_ends, abs(deviation) > OUTLIER)
             for rule, is_broken in zip(LENGTH_RULES, faults, strict=True):
-                if is_broken and rule in self._asked:
-                    broken[row] |= BITS[rule]
+                if is_broken:
+                    found[row] |= BITS[rule]
 
-    def _check_languages(self, batch: PairBatch, rows: Ints, broken: Flags) -> None:
+    def _check_languages(self, batch: PairBatch, rows: Ints, found: Flags) -> None:
         """Find texts in a wrong language, and pairs whose sides are swapped."""
         if not any(self._labels) or self._labels[0] == self._labels[1]:
             return
@@ -175,32 +180,14 @@ class MoreRules:
                 [_words(column.texts[rows[place]]) for column in batch.columns]
             )
             swapped[place] = labels == [self._labels[1], self._labels[0]]
-        for rule, is_broken in zip(
-            LANGUAGE_RULES, (swapped, wrong[0] & ~swapped, wrong[1] & ~swapped), strict=True
-        ):
-            if rule in self._asked:
-                broken[rows[is_broken]] |= BITS[rule]
+        kinds = swapped, wrong[0] & ~swapped, wrong[1] & ~swapped
+        for rule, is_broken in zip(LANGUAGE_RULES, kinds, strict=True):
+            found[rows[is_broken]] |= BITS[rule]
 
 
 def _words(text: str) -> str:
     """A text without its placeholders and codes."""
     return CODES.sub("", mask(text).rest if MAY_BE_PLACEHOLDER.search(text) else text)
-
-
-def _is_translatable(column: TextColumn, row: int) -> bool:
-    """Whether a text has letters outside of URLs and placeholders."""
-    return column.letters[row] != "" and is_text(mask(column.texts[row]))
-
-
-def _where(batch: PairBatch, rows: Ints, disagree: Callable[[str, str], bool]) -> Ints:
-    """Return the rows for which `disagree(source, target)` is true."""
-    sources = batch.source.texts
-    targets = batch.target.texts
-    return np.array([row for row in rows if disagree(sources[row], targets[row])], dtype=np.int64)
-
-
-def _placeholders_differ(source: str, target: str) -> bool:
-    return not intact(source, target, markup=False)
 
 
 def _labels(rules: Rules) -> tuple[str, str]:

@@ -10,7 +10,6 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,7 @@ from transduce.system.files import MANIFEST, digest, make_folder, to_json, write
 from transduce.system.journal import Value
 from transduce.text.formats import format_of
 from transduce.text.holdout import normalised
-from transduce.text.identify import identifier
+from transduce.text.identify import share_of_wrong_texts
 from transduce.text.languages import Direction
 from transduce.text.multilingual import without_labels
 from transduce.text.pairs import Origin, Pair
@@ -48,10 +47,6 @@ from transduce.wings.synthetic.translations import begin, translated
 
 REVERSE, PAIRS, MADE = "reverse", "pairs.jsonl", "made.json"
 TRANSLATIONS = ".translations.jsonl"  # of an interrupted call
-LANGUAGE_SAMPLE = 500  # lines whose language is identified
-# Of them that must be in the target language; similar languages are hard to tell apart.
-MIN_TARGET_SHARE = 0.05
-LIKELY_SHARE = 0.5  # of them; below it, there is a warning
 # Of the translations; a reverse model with fewer different ones has learned nothing.
 MIN_DISTINCT = 0.05
 TEXT_OPTIONS = ("data.corpora", "data.valid", "data.test", "data.source", "data.target")
@@ -105,7 +100,7 @@ def with_back_translations(
     check_rereadable([*files, *text_files(data), *without_labels(data.test)], "read several times")
     read_test(config)
     lines = _distinct(files, data)
-    _check_language(lines, data.target, files)
+    _check_language(lines, data, files)
     if reverse:
         _check_reverse(reverse, data)
     elif (
@@ -188,24 +183,15 @@ def _targets(corpora: Sequence[CorpusConfig], data: DataConfig) -> set[str]:
     return {normalised(pair.target) for corpus in corpora for pair in read_corpus(corpus, data)}
 
 
-def _check_language(lines: Sequence[str], code: str, files: Sequence[str]) -> None:
-    """Raise UserError if nearly no line is in the target language. Without py3langid, nothing is checked."""
-    if find_spec("py3langid") is None:
-        return
-    label = identifier().label(code)
-    sample = [line for line in lines[:: max(1, len(lines) // LANGUAGE_SAMPLE)] if len(line) > 20]
-    if not label or not sample:
-        return
-    found = identifier().likeliest(sample)
-    likeliest = max(set(found), key=found.count)
-    message = (
-        f"{', '.join(files)}: {found.count(likeliest)} of {len(sample)} lines look like '{likeliest}', but the "
-        f"target language is '{code}'."
-    )
-    if found.count(label) < MIN_TARGET_SHARE * len(sample):
-        raise UserError(message, Hint.about("Name text in the target language.", "monolingual"))
-    if found.count(label) < LIKELY_SHARE * len(sample):
-        log(f"Warning: {message} Name text in the target language.")
+def _check_language(lines: Sequence[str], data: DataConfig, files: Sequence[str]) -> None:
+    """Raise UserError if nearly all lines are in the source language. Without py3langid, nothing is checked."""
+    share = share_of_wrong_texts(lines, data.target, (data.source, data.target))
+    if share:
+        raise UserError(
+            f"{', '.join(files)}: {share:.0%} of the lines look like '{data.source}', but the target language is "
+            f"'{data.target}'.",
+            Hint.about("Name text in the target language.", "monolingual"),
+        )
 
 
 def _train_reverse(settings: Settings, data: DataConfig, folder: Path) -> Path:
@@ -316,25 +302,24 @@ def _translate(lines: list[str], data: DataConfig, reverse: Path, folder: Path) 
 
 
 def _pairs_made(folder: Path, call: Mapping[str, Value]) -> int:
-    """The number of pairs that an earlier call made. Raises UserError if that call was another one."""
-    made = _read_made(folder)
+    """The number of pairs that an earlier call made. A training that has begun needs no PAIRS.
+
+    Raises UserError if the call was another one, or if MADE or PAIRS is damaged.
+    """
+    try:
+        made = {**json.loads((folder / MADE).read_bytes())}
+        pairs = int(made["pairs"])
+        is_begun = (folder.parent / model_folder.CONFIG).exists()
+        is_whole = pairs and (is_begun or made[PAIRS] == digest(folder / PAIRS))
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+        is_whole = False
+    if not is_whole:
+        raise UserError(
+            f"{folder / MADE} or {PAIRS} is damaged.", Hint("Remove both to translate again.")
+        )
     if not call.items() <= made.items():
         raise UserError(
             f"{folder} was made from other text or another reverse model.",
             Hint.about("Choose another output folder.", "out"),
         )
-    return int(made["pairs"])
-
-
-def _read_made(folder: Path) -> dict[str, Any]:
-    """The content of MADE. Raises UserError if it or PAIRS is damaged. A training that has begun needs no PAIRS."""
-    try:
-        made = {**json.loads((folder / MADE).read_bytes())}
-        is_begun = (folder.parent / model_folder.CONFIG).exists()
-        if int(made["pairs"]) and (is_begun or made[PAIRS] == digest(folder / PAIRS)):
-            return made
-    except (OSError, ValueError, TypeError, LookupError, RecursionError):
-        pass
-    raise UserError(
-        f"{folder / MADE} or {PAIRS} is damaged.", Hint("Remove both to translate again.")
-    )
+    return pairs

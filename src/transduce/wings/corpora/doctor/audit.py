@@ -1,4 +1,4 @@
-"""Finds faults and misaligned lines in a corpus, and counts characters and text lengths, in one pass.
+"""Finds faults and misaligned lines in a corpus, and counts characters, in one pass.
 
 Worker processes audit chunks of the corpus (`chunk.py`). This module merges their results and finds repeated pairs.
 """
@@ -26,13 +26,12 @@ from transduce.text.rules import (
     BITS,
     DUPLICATE,
     LANGUAGE_RULES,
-    MEANINGS,
     MISALIGNED,
     NEAR_DUPLICATE,
     Checker,
     Rules,
 )
-from transduce.wings.corpora.doctor.chunk import MAX_LENGTH_COUNTED, ChunkAudit, ChunkAuditor, Ints
+from transduce.wings.corpora.doctor.chunk import ChunkAudit, ChunkAuditor, Ints
 from transduce.wings.corpora.doctor.windows import common_characters
 
 EXAMPLES_KEPT = 10  # per rule
@@ -81,7 +80,6 @@ class Finding(NamedTuple):
     """The pairs that break one rule."""
 
     rule: str
-    meaning: str
     number: int  # of pairs
     lines: list[Origin]  # origins of the first 10,000 pairs
     examples: list[Pair]
@@ -90,7 +88,7 @@ class Finding(NamedTuple):
 
 @dataclass
 class Audit:
-    """The findings about a corpus. Row 0 of each array is about the sources, row 1 about the targets."""
+    """The findings about a corpus."""
 
     rules: Rules
     # Rules whose breach is only a suspicion; the breach of another rule is a fault.
@@ -102,16 +100,8 @@ class Audit:
     repaired: int = 0  # faulty pairs without a fault after realignment and decoding as Windows-1252
     examples: dict[str, list[Pair]] = field(default_factory=dict)  # the first examples of each rule
     stretches: list[Misaligned] = field(default_factory=list)
-    # By code point.
+    # By side and code point.
     characters: Ints = field(default_factory=lambda: np.zeros((2, CODE_POINTS), dtype=np.int64))
-    # Histogram.
-    lengths: Ints = field(
-        default_factory=lambda: np.zeros((2, MAX_LENGTH_COUNTED + 1), dtype=np.int64)
-    )
-    # Histogram.
-    words: Ints = field(
-        default_factory=lambda: np.zeros((2, MAX_LENGTH_COUNTED + 1), dtype=np.int64)
-    )
     stopped: UserError | None = None  # why reading stopped before the end of the corpus
     chunk_verdicts: list[NDArray[Any]] = field(default_factory=list)  # arrays of VERDICT
 
@@ -130,7 +120,6 @@ class Audit:
         found = [
             Finding(
                 rule,
-                MEANINGS[rule],
                 count,
                 self.faults.lines[rule],
                 self.examples[rule],
@@ -270,8 +259,6 @@ def _add(
             examples.append(Pair(readable(pair.source), readable(pair.target), pair.origin))
     for side in range(2):
         result.characters[side, : len(chunk_audit.characters[side])] += chunk_audit.characters[side]
-        result.lengths[side] += _histogram(chunk_audit.lengths[side])
-        result.words[side] += _histogram(chunk_audit.words[side])
     _add_stretches(result.stretches, chunk, chunk_audit)
     verdicts = _verdicts(chunk_audit, faults)
     result.chunk_verdicts.append(verdicts)
@@ -279,10 +266,6 @@ def _add(
     result.suspicious += int(np.count_nonzero((broken > 0) & (broken & faults == 0)))
     result.repaired += int(np.count_nonzero(verdicts["repaired"]))
     result.faults.read += len(chunk)
-
-
-def _histogram(lengths: Ints) -> Ints:
-    return np.bincount(lengths, minlength=MAX_LENGTH_COUNTED + 1)
 
 
 def _add_stretches(
@@ -336,8 +319,3 @@ def _flag_repetitions(
             broken[rows[repeated]] |= BITS[rule]
             remaining[rows[repeated]] |= BITS[rule]
             good[rows[repeated]] = False
-
-
-def quantiles(counts: Ints, shares: Sequence[float]) -> list[int]:
-    """One quantile of text lengths per share (0.5 for the median). `counts[n]` is the number of texts of length n."""
-    return [int(np.searchsorted(np.cumsum(counts), share * counts.sum())) for share in shares]

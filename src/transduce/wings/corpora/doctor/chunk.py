@@ -1,6 +1,6 @@
-"""Checks and repairs the pairs of one chunk of a corpus, and counts characters and words."""
+"""Checks and repairs the pairs of one chunk of a corpus, and counts characters."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,11 +15,9 @@ from transduce.wings.rules.misalignment import Shift, alignment, find_shifts
 
 Ints = NDArray[np.int64]
 
-MAX_LENGTH_COUNTED = 5000  # characters or words; longer texts are counted with this length
-
 
 class ChunkAudit(NamedTuple):
-    """The findings about one chunk. Each list of arrays has one array for the sources and one for the targets."""
+    """The findings about one chunk."""
 
     broken: Flags  # rules that each pair breaks as it stands
     remaining: (
@@ -28,9 +26,7 @@ class ChunkAudit(NamedTuple):
     partners: Ints  # the row of the target that belongs to each source
     # Of the whole texts, and of the texts without case, punctuation and digits.
     hashes: tuple[Bits64, Bits64]
-    characters: list[Ints]  # count of each code point
-    lengths: list[Ints]  # characters of each text
-    words: list[Ints]  # words of each text
+    characters: list[Ints]  # count of each code point in the sources and in the targets
     shifts: list[Shift]  # the misaligned stretches
 
 
@@ -73,8 +69,6 @@ class ChunkAuditor(NamedTuple):
                 best.near_hashes(rows if NEAR_DUPLICATE in checker.asked else ()),
             ),
             [_character_counts(side.joined) for side in sides.columns],
-            [np.minimum(side.lengths, MAX_LENGTH_COUNTED) for side in sides.columns],
-            [_word_counts(side.texts) for side in sides.columns],
             shifts,
         )
 
@@ -112,11 +106,6 @@ def _realigned(
     remaining[rows] = checker.check(moved, [])
     partners = np.where(partners < 0, np.arange(len(sides)), partners)
     return partners, PairBatch(sources, [texts[row] for row in partners.tolist()])
-
-
-def _word_counts(texts: Iterable[str]) -> Ints:
-    counts = (text.count(" ") + 1 if text else 0 for text in texts)
-    return np.array([min(count, MAX_LENGTH_COUNTED) for count in counts], dtype=np.int64)
 
 
 def _character_counts(text: str) -> Ints:

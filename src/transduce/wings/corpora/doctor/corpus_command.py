@@ -2,6 +2,7 @@
 
 import json as json_format
 import time
+from collections import Counter
 from collections.abc import Collection, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,32 +11,27 @@ from typing import Any
 import numpy as np
 
 from transduce.config.schema import UNK
-from transduce.system.console import count, log, print_table, with_progress
+from transduce.system.console import count, log, with_progress
 from transduce.system.errors import Hint, UserError
 from transduce.system.machine import cores
 from transduce.text.identify import identifier
 from transduce.text.languages import languages_of
 from transduce.text.pairs import DOCTORS_LISTS, check_file_names, read_pairs
-from transduce.text.plain import STANDARD_INPUT, check_output, suffixes, write_lines, write_parts
+from transduce.text.plain import STANDARD_INPUT, check_output, write_lines
 from transduce.text.rules import (
     DUPLICATE,
-    ENCODING,
     IN_TEST_SET,
     LANGUAGE_RULES,
+    MEANINGS,
     OTHERS,
     SWAPPED,
     Rules,
     check_names,
 )
-from transduce.tokens.learning import CHARACTER_COVERAGE
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.corpora.doctor.audit import Audit, Finding, audit
-from transduce.wings.corpora.doctor.repair import RepairedCorpus, check_form
-from transduce.wings.corpora.doctor.report import length_rows, line_numbers, report_page, verdict
-
-EXAMPLES_PRINTED = 2  # faulty pairs for each rule
-MAX_TEXT_WIDTH = 100  # characters of each text of an example
-RARE_PRINTED = 12  # characters without a piece of their own
+from transduce.wings.corpora.doctor.audit import Audit, audit
+from transduce.wings.corpora.doctor.repair import check_form, write_repaired
+from transduce.wings.corpora.doctor.report import direction, print_report, report_page
 
 
 def check_corpus(
@@ -65,11 +61,13 @@ def check_corpus(
     pairs = with_progress(read_pairs(files, languages, lenient=True), "pairs checked")
     result = audit(pairs, rules, threads or cores(), suspicions)
     seconds = time.monotonic() - began
-    uncovered = _uncovered(result, tokenizer)
+    uncovered = _uncovered(result, tokenizer) if tokenizer else []
     if json:
         print(json_format.dumps(_as_json(result, uncovered, seconds), ensure_ascii=False, indent=1))
     else:
-        _print(result, uncovered, seconds, files)
+        read = f"{count(result.pairs, 'pair')}, {direction(result)}, in {seconds:.1f} s"
+        print(f"{' + '.join(files)}: {read} ({result.pairs / seconds:,.0f} pairs/s)")
+        print_report(result, uncovered)
     if out:
         page = report_page(" + ".join(Path(file).name for file in files), result, uncovered)
         write_lines(out, [page])
@@ -82,9 +80,14 @@ def check_corpus(
 
 def _check_outputs(fixed: Sequence[Path], out: Path | None, inputs: Sequence[str]) -> None:
     """Raise UserError unless each file that --fix and --out write can be written, and none is an input."""
-    stream = next((path for path in map(str, fixed) if _is_stream(path)), "")
-    if stream:
-        raise UserError(f"--fix needs names of files, not {stream}.")
+    for path in fixed:
+        # Standard output may be a file.
+        if (
+            path.is_relative_to("/dev")
+            or str(path) == "-"
+            or (path.exists() and not path.is_file())
+        ):
+            raise UserError(f"--fix needs names of files, not {path}.")
     if out:
         check_output(out, inputs, "out")
     for path in fixed:
@@ -95,10 +98,6 @@ def _check_outputs(fixed: Sequence[Path], out: Path | None, inputs: Sequence[str
             "Two of the files that --fix and --out write are the same.",
             Hint("Give each output its own file."),
         )
-
-
-def _is_stream(name: str) -> bool:
-    return name == "-" or name.startswith(("/dev/std", "/dev/fd/"))
 
 
 def _check_fix(files: Sequence[str], fix: Sequence[str], rules: Rules) -> None:
@@ -146,95 +145,18 @@ def choose_rules(
     return Rules(0, DUPLICATE in chosen, others, languages, test)
 
 
-def _uncovered(audit: Audit, tokenizer: Tokenizer | None) -> list[tuple[str, int]]:
-    """The characters that the tokenizer lacks, with counts. None stands for a vocabulary learned from this corpus."""
-    counts = audit.characters.copy()
-    counts[:, [10, 32]] = 0
-    if tokenizer is None:
-        total = counts.sum(axis=0)
-        order = np.argsort(-total, kind="stable")
-        before = np.cumsum(total[order]) - total[order]
-        rare = order[(total[order] > 0) & (before >= CHARACTER_COVERAGE * total.sum())]
-        return [(chr(code), int(total[code])) for code in rare]
-    uncovered = dict[str, int]()
-    for side, encode, pieces in (
-        (0, tokenizer.encode_source, tokenizer.source.pieces),
-        (1, tokenizer.encode_target, tokenizer.target.pieces),
+def _uncovered(audit: Audit, tokenizer: Tokenizer) -> list[tuple[str, int]]:
+    """The characters of the corpus that the tokenizer lacks, with counts, the most frequent first."""
+    uncovered = Counter[str]()
+    for counts, encode, pieces in (
+        (audit.characters[0], tokenizer.encode_source, tokenizer.source.pieces),
+        (audit.characters[1], tokenizer.encode_target, tokenizer.target.pieces),
     ):
-        characters = [chr(code) for code in np.flatnonzero(counts[side])]
+        characters = [chr(code) for code in np.flatnonzero(counts) if code not in (10, 32)]
         for character, ids in zip(characters, encode(characters), strict=True):
             if UNK in ids or any(piece.startswith("<0x") for piece in pieces(ids)):
-                uncovered[character] = uncovered.get(character, 0) + int(
-                    counts[side, ord(character)]
-                )
-    return sorted(uncovered.items(), key=lambda item: -item[1])
-
-
-def _print(
-    audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float, files: Sequence[str]
-) -> None:
-    pairs = audit.pairs
-    findings = audit.findings()
-    languages = " to ".join(code or "?" for code in audit.rules.languages)
-    print(
-        f"{' + '.join(files)}: {count(pairs, 'pair')}, {languages}, in {seconds:.1f} s ({pairs / seconds:,.0f} pairs/s)"
-    )
-    repairable = (
-        f" --fix repairs {count(audit.repaired, 'pair')} with a fault." if audit.repaired else ""
-    )
-    print(verdict(audit) + repairable)
-    if audit.stopped:
-        print(f"Reading stopped early: {audit.stopped}")
-    _print_table("faults", [each for each in findings if not each.is_suspicion], pairs)
-    _print_table("suspicions", [each for each in findings if each.is_suspicion], pairs)
-    for stretch in audit.stretches:
-        print(f"\n{stretch}")
-    for finding in findings:
-        _print_examples(finding)
-    print()
-    headings, *rest = length_rows(audit)
-    print_table([("lengths", *headings[1:]), *rest])
-    if uncovered:
-        named = " ".join(
-            f"{character!r} ({count:,})" for character, count in uncovered[:RARE_PRINTED]
-        )
-        more = (
-            f" and {len(uncovered) - RARE_PRINTED:,} more" if len(uncovered) > RARE_PRINTED else ""
-        )
-        print(f"\n{count(len(uncovered), 'character')} without a vocabulary piece: {named}{more}")
-
-
-def _print_table(title: str, findings: Sequence[Finding], pairs: int) -> None:
-    """Print how many of the pairs break each rule."""
-    rows = [
-        ("", f"{each.number:,}", f"{each.number / pairs:.2%}", each.rule, each.meaning)
-        for each in findings
-    ]
-    if rows:
-        print()
-        print_table([(title, "pairs", "share", "rule", ""), *rows])
-
-
-def _print_examples(finding: Finding) -> None:
-    print(f"\n{finding.rule}:")
-    for pair in finding.examples[:EXAMPLES_PRINTED]:
-        print(f"  {pair.origin.file}, line {pair.origin.line}")
-        print(f"    {_cut(pair.source)}")
-        print(f"    {_cut(pair.target)}")
-    if finding.number > EXAMPLES_PRINTED:
-        print(f"  also in {line_numbers(finding, EXAMPLES_PRINTED, 8)}")
-    if finding.rule == ENCODING:
-        print(
-            "  If a whole file is not UTF-8, convert it first, for example with iconv -f WINDOWS-1252 -t UTF-8"
-        )
-
-
-def _cut(text: str) -> str:
-    """The text, cut to MAX_TEXT_WIDTH characters, with escapes for unprintable characters."""
-    shown = "".join(
-        character if character.isprintable() else repr(character)[1:-1] for character in text
-    )
-    return shown if len(shown) <= MAX_TEXT_WIDTH else shown[: MAX_TEXT_WIDTH - 1] + "…"
+                uncovered[character] += int(counts[ord(character)])
+    return uncovered.most_common()
 
 
 def _as_json(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float) -> dict[str, Any]:
@@ -248,10 +170,10 @@ def _as_json(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float)
         "stopped": str(audit.stopped or ""),
         "rules": {
             finding.rule: {
-                "meaning": finding.meaning,
+                "meaning": MEANINGS[finding.rule],
                 "kind": "suspicion" if finding.is_suspicion else "fault",
                 "pairs": finding.number,
-                "lines": [[origin.file, origin.line] for origin in finding.lines],
+                "lines": finding.lines,
                 "examples": [
                     {"source": pair.source, "target": pair.target, **pair.origin._asdict()}
                     for pair in finding.examples
@@ -260,7 +182,6 @@ def _as_json(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float)
             for finding in audit.findings()
         },
         "stretches": [stretch._asdict() for stretch in audit.stretches],
-        "lengths": {row[0]: row[1:] for row in length_rows(audit)[1:]},
         "uncovered": dict(uncovered),
     }
 
@@ -278,23 +199,11 @@ def _fix(
             f"Nothing was repaired, since the corpus can't be read to its end: {audit.stopped.cause}",
             audit.stopped.hint,
         )
-    corpus = RepairedCorpus(files, languages, audit)
-    if len(outputs) == 2:
-        for side, output in enumerate(outputs):
-            write_lines(Path(output), corpus.side(side))
-    elif len(files) == 1 and suffixes(files[0])[0] == suffixes(outputs[0])[0]:
-        write_parts(
-            Path(outputs[0]),
-            (f"{line}\n".encode(errors="surrogateescape") for line in corpus.lines()),
-        )
-    else:
-        write_lines(Path(outputs[0]), corpus.objects())
     left_out, repaired = lists
-    write_lines(left_out, corpus.left_out())
+    repaired.unlink(missing_ok=True)
+    write_repaired(files, languages, audit, outputs, lists if audit.repaired else [left_out])
     removed = audit.faulty - audit.repaired
     written = f"Written: {' '.join(outputs)} ({count(audit.pairs - removed, 'pair')}), {left_out} ({removed:,})"
-    repaired.unlink(missing_ok=True)
     if audit.repaired:
-        write_lines(repaired, corpus.repaired())
         written += f", {repaired} ({count(audit.repaired, 'kept pair')})"
     log(written)

@@ -2,22 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 
 from rich.filesize import decimal
 
 from transduce import model_folder
-from transduce.config.schema import RunConfig
 from transduce.decoding.loading import export_engine
 from transduce.preparation.prepared import is_prepared
 from transduce.system.errors import DamagedError, UserError
 from transduce.system.file_lock import LOCK
-from transduce.system.files import ASIDE, MANIFEST, digest, read_manifest
+from transduce.system.files import ASIDE, MANIFEST, read_manifest, verify
 from transduce.wings.corpora.doctor.machine import Fact
 from transduce.wings.corpora.fetch.corpus import SOURCE_JSON
-from transduce.wings.formats import formats, refuse
 
 
 def folder_facts(folder: Path) -> Iterator[Fact]:
@@ -27,11 +24,8 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
         yield from _files(folder, "prepare the corpus again")
         return
     if finished and (export_engine(folder) or not (folder / model_folder.CONFIG).exists()):
-        made = (
-            "fetch the corpus again"
-            if (folder / SOURCE_JSON).exists()
-            else "export the model again"
-        )
+        is_corpus = (folder / SOURCE_JSON).exists()
+        made = "fetch the corpus again" if is_corpus else "export the model again"
         yield from _files(folder, f"{made} to another folder")
         return
     mend = f"use another copy of the model, or train again into a folder other than {folder}"
@@ -52,16 +46,12 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
     for path in whole:
         facts = list[Fact]()
         with suppress(FileNotFoundError):
-            facts += _files(
-                path,
-                f"rm -r {quote(str(path))} (training then uses the previous checkpoint)",
-                brief=True,
-            )
+            mend = f"rm -r {quote(str(path))} (training then uses the previous checkpoint)"
+            facts += _files(path, mend)
         yield from facts if path.is_dir() else ()  # a training removes old checkpoints meanwhile
     if (folder / model_folder.DATA).is_dir():
-        yield from _files(
-            folder / model_folder.DATA, "use another copy, or train into a new folder", brief=True
-        )
+        mend = "use another copy, or train into a new folder"
+        yield from _files(folder / model_folder.DATA, mend)
     asides = list[Path]()
     with suppress(FileNotFoundError):
         asides += sorted(folder.rglob(f".*{ASIDE}*"))
@@ -72,10 +62,9 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
             )
     if not finished and not whole:
         yield Fact("checkpoints", "lacking", "none", "to start, run the training command again")
-    yield from _engines(folder, config, finished)
 
 
-def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
+def _files(folder: Path, mend: str) -> Iterator[Fact]:
     """Yield a `Fact` for each file that differs from the manifest, or one `Fact` if no file is damaged."""
     try:
         manifest = read_manifest(folder)
@@ -83,43 +72,15 @@ def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
         yield Fact(folder.name, "damaged", str(error), mend)
         return
     all_whole = True
-    for name, entry in manifest.items():
-        path = folder / name
-        says = ""
-        if not path.is_file():
-            says = "is missing"
-        elif path.stat().st_size != entry.size:
-            says = f"has {path.stat().st_size:,} bytes instead of {entry.size:,}"
-        elif digest(path) != entry.sha256:
-            says = "has changed since it was written (its SHA-256 differs)"
-        if says and name == model_folder.CARD and path.is_file():
-            yield Fact(name, "good", "edited since")  # users may edit the model card
-        elif says:
-            all_whole = False
-            yield Fact(str(path) if brief else name, "damaged", says, mend)
+    for name in manifest:
+        try:
+            verify(folder, hashes=True, only=name)
+        except DamagedError as error:
+            if name == model_folder.CARD and (folder / name).is_file():
+                yield Fact(name, "good", "edited since")  # users may edit the model card
+            else:
+                all_whole = False
+                yield Fact(name, "damaged", error.cause, mend)
     if all_whole:
-        size = sum(entry.size for entry in manifest.values())
-        yield Fact(
-            folder.name if brief else "files",
-            "good",
-            f"{len(manifest)} files, {decimal(size)}, none damaged",
-        )
-
-
-def _engines(folder: Path, config: RunConfig, finished: bool) -> Iterator[Fact]:
-    """Whether CTranslate2 can run the model, and the formats to which the model can be exported."""
-    if refusal := refuse("ctranslate2", folder, config):
-        yield Fact(
-            "fast engine",
-            "good",
-            f"CTranslate2 can't run this model: {refusal.reason}; torch runs it instead",
-        )
-    elif find_spec("ctranslate2") is None:
-        mend = "pip install 'transduce[fast]'"
-        yield Fact(
-            "fast engine", "lacking", "CTranslate2 could run this model, but is not installed", mend
-        )
-    else:
-        yield Fact("fast engine", "good", "CTranslate2 can run this model")
-    if finished:
-        yield Fact("exports to", "good", ", ".join(formats(folder, config)) or "nothing")
+        size = decimal(sum(entry.size for entry in manifest.values()))
+        yield Fact(folder.name, "good", f"{len(manifest)} files, {size}, none damaged")

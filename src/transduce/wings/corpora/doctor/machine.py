@@ -1,5 +1,6 @@
 """Checks whether this machine is ready for training and serving."""
 
+import math
 import os
 import platform
 import shutil
@@ -10,11 +11,9 @@ from typing import Literal, NamedTuple
 
 from packaging.requirements import Requirement
 
-from transduce.system.machine import cores
+from transduce.system.machine import cores, free_memory
 
 GIB = 1 << 30
-MIN_MEMORY_BYTES = 4 * GIB  # to train a base model
-MIN_DISK_BYTES = 5 * GIB  # for the checkpoints of a base model
 EXTRA_PURPOSES = {
     "doctor": "language identification",
     "documents": "PO, XLIFF, TMX and HTML; sentence splitting",
@@ -43,18 +42,10 @@ def machine_facts(folder: Path) -> Iterator[Fact]:
     yield Fact("Python", "good", platform.python_version())
     yield from _torch()
     yield Fact("cores", "good", f"{cores()} of {os.cpu_count()} CPU threads are available")
-    if total := _memory_bytes():
-        mend = (
-            "train smaller models or use smaller batches (data.max_tokens)"
-            if total < MIN_MEMORY_BYTES
-            else ""
-        )
-        yield Fact("memory", "lacking" if mend else "good", f"{total / GIB:,.1f} GiB", mend)
+    if (memory := free_memory()) < math.inf:
+        yield Fact("memory", "good", f"{memory / GIB:,.1f} GiB free")
     free = shutil.disk_usage(folder).free
-    mend = "free some space, or write to another disk" if free < MIN_DISK_BYTES else ""
-    yield Fact(
-        "disk", "lacking" if mend else "good", f"{free / GIB:,.1f} GiB free in {folder}", mend
-    )
+    yield Fact("disk", "good", f"{free / GIB:,.1f} GiB free in {folder}")
     yield from _extras()
 
 
@@ -68,28 +59,12 @@ def _torch() -> Iterator[Fact]:
             memory = f"{properties.total_memory / GIB:,.0f} GiB"
             yield Fact("GPU", "good", f"{properties.name}, {memory}, CUDA {torch.version.cuda}")
     elif any(Path("/dev").glob("nvidia[0-9]*")):
-        why = (
-            "was built without CUDA"
-            if torch.version.cuda is None
-            else f"was built for CUDA {torch.version.cuda}"
-        )
+        built = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "without CUDA"
+        says = f"this machine has a GPU, but torch can't use it: torch was built {built}"
         mend = "install the build of torch for your driver (see nvidia-smi): https://pytorch.org/get-started/locally/"
-        yield Fact(
-            "GPU", "lacking", f"this machine has a GPU, but torch can't use it: torch {why}", mend
-        )
+        yield Fact("GPU", "lacking", says, mend)
     else:
         yield Fact("GPU", "good", "no GPU; small models can be trained on the CPU")
-
-
-def _memory_bytes() -> int:
-    """The memory of this machine or container in bytes, or 0 if unknown."""
-    limits = []
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    limit = Path("/sys/fs/cgroup/memory.max")
-    if limit.is_file() and (text := limit.read_text(encoding="ascii").strip()).isdecimal():
-        limits.append(int(text))
-    return min(limits, default=0)
 
 
 def _extras() -> Iterator[Fact]:
@@ -100,13 +75,11 @@ def _extras() -> Iterator[Fact]:
             each for each in requirements if each.marker and each.marker.evaluate({"extra": extra})
         ]
         missing = ", ".join(filter(None, map(_complaint, wanted)))
-        mend = f"pip install 'transduce[{extra}]'" if missing else ""
-        yield Fact(
-            f"extra {extra}",
-            "lacking" if missing else "good",
-            f"{purpose}: {missing}" if missing else purpose,
-            mend,
-        )
+        if missing:
+            mend = f"pip install 'transduce[{extra}]'"
+            yield Fact(f"extra {extra}", "lacking", f"{purpose}: {missing}", mend)
+        else:
+            yield Fact(f"extra {extra}", "good", purpose)
 
 
 def _complaint(requirement: Requirement) -> str:
@@ -115,11 +88,6 @@ def _complaint(requirement: Requirement) -> str:
         version = metadata.version(requirement.name)
     except metadata.PackageNotFoundError:
         return f"{requirement.name} is missing"
-    is_good = requirement.name == "transduce" or requirement.specifier.contains(
-        version, prereleases=True
-    )
-    return (
-        ""
-        if is_good
-        else f"{requirement.name} {version} is installed, but must be {requirement.specifier}"
-    )
+    if requirement.name == "transduce" or requirement.specifier.contains(version, prereleases=True):
+        return ""
+    return f"{requirement.name} {version} is installed, but must be {requirement.specifier}"

@@ -2,9 +2,12 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import tee, zip_longest
+from contextlib import ExitStack
+from itertools import repeat, tee, zip_longest
+from pathlib import Path
 
 from transduce.system.errors import Hint, UserError
+from transduce.system.files import write_file
 from transduce.text import jsonl
 from transduce.text.encoding_errors import readable
 from transduce.text.pairs import Pair, are_line_aligned, read_pairs
@@ -28,79 +31,78 @@ def check_form(files: Sequence[str], outputs: Sequence[str]) -> None:
                 "The corpus has two files.",
                 Hint.about("Name two outputs, or one that ends in .jsonl.", "fix"),
             )
-    elif (
-        len(outputs) != 1
-        or len(files) != 1
-        or suffixes(outputs[0])[0] != forms[0]
-        or forms[0] not in LINE_BY_LINE
-    ):
-        wanted = forms[0] if len(files) == 1 and forms[0] in LINE_BY_LINE else ".jsonl"
+        return
+    is_kept = len(files) == 1 and forms[0] in LINE_BY_LINE
+    if not is_kept or [suffixes(output)[0] for output in outputs] != forms:
+        wanted = forms[0] if is_kept else ".jsonl"
         raise UserError(
             "The repaired corpus is one file.",
             Hint.about(f"Name one output that ends in {wanted}.", "fix"),
         )
 
 
-class RepairedCorpus:
-    """Reads a corpus again, and removes or repairs the pairs that its audit found faulty."""
+def write_repaired(
+    files: Sequence[str],
+    languages: tuple[str, str],
+    audit: Audit,
+    outputs: Sequence[str],
+    lists: Sequence[Path],
+) -> None:
+    """Read a corpus again, and write the pairs without faults to `outputs`.
 
-    def __init__(self, files: Sequence[str], languages: tuple[str, str], audit: Audit) -> None:
-        self._files = files
-        self._languages = languages
-        self._audit = audit
-
-    def _pairs(self) -> Iterator[tuple[Pair, Verdict]]:
-        """Yield each pair, realigned if possible, with its verdict."""
-        sources, targets = tee(read_pairs(self._files, self._languages, lenient=True))
-        partners = at_offsets(targets, (verdict.offset for verdict in self._audit.verdicts))
-        for pair, other, verdict in zip_longest(sources, partners, self._audit.verdicts):
-            if pair is None or other is None or verdict is None:
-                raise UserError(
-                    f"{' or '.join(self._files)} changed during the check.",
-                    Hint("Run the check again."),
-                )
-            decode = readable if verdict.rule else as_windows
-            yield Pair(decode(pair.source), decode(other.target), pair.origin), verdict
-
-    def side(self, side: int) -> Iterator[str]:
-        """The sources (`side` 0) or the targets (`side` 1) of the kept pairs."""
-        return (
-            (pair.source, pair.target)[side] for pair, verdict in self._pairs() if not verdict.rule
-        )
-
-    def lines(self) -> Iterator[str]:
-        """The lines of the kept pairs in a bilingual file. Other columns and JSON keys keep their undecoded bytes."""
-        lines = without_byte_order_mark(read_lines(self._files[0], lenient=True))
-        for line, (pair, verdict) in zip(lines, self._pairs(), strict=True):
-            if not verdict.rule:
-                yield self._with_texts(line, pair) if verdict.repaired else line
-
-    def _with_texts(self, line: str, pair: Pair) -> str:
-        if suffixes(self._files[0])[0] == ".jsonl":
-            return jsonl.with_target(line, pair.target, self._languages, pair.source)
-        return "\t".join([pair.source, pair.target, *line.split("\t")[2:]])
-
-    def objects(self) -> Iterator[str]:
-        """The kept pairs as JSON lines."""
-        for pair, verdict in self._pairs():
-            if not verdict.rule:
-                yield json.dumps({"source": pair.source, "target": pair.target}, ensure_ascii=False)
-
-    def left_out(self) -> Iterator[str]:
-        """The removed pairs as JSON lines with the keys rule, file, line, source and target."""
-        for pair, verdict in self._pairs():
+    `lists` are the files for the removed pairs and, if there are any, for the repaired pairs. In an output of the same
+    bilingual format, other columns and JSON keys keep their undecoded bytes.
+    """
+    keeps_lines = len(files) == 1 and suffixes(files[0])[0] == suffixes(outputs[0])[0]
+    lines = (
+        without_byte_order_mark(read_lines(files[0], lenient=True)) if keeps_lines else repeat("")
+    )
+    with ExitStack() as stack:
+        kept = [stack.enter_context(write_file(Path(each).resolve())) for each in outputs]
+        left_out, *repaired = [stack.enter_context(write_file(each)) for each in lists]
+        pairs = _pairs(files, languages, audit)
+        for (pair, verdict), line in zip(pairs, lines, strict=keeps_lines):
             if verdict.rule:
-                yield _as_json(tuple(MEANINGS)[verdict.rule - 1], pair)
-
-    def repaired(self) -> Iterator[str]:
-        """The repaired pairs as JSON lines. The key `offset` says how many lines the target stood below its source."""
-        for pair, verdict in self._pairs():
+                left_out.write(_as_json(tuple(MEANINGS)[verdict.rule - 1], pair))
+                continue
             if verdict.repaired:
-                yield _as_json(
-                    MISALIGNED if verdict.offset else ENCODING, pair, offset=verdict.offset
-                )
+                rule = MISALIGNED if verdict.offset else ENCODING
+                repaired[0].write(_as_json(rule, pair, offset=verdict.offset))
+            if keeps_lines:
+                whole = _with_texts(line, pair, files[0], languages) if verdict.repaired else line
+                kept[0].write(f"{whole}\n".encode(errors="surrogateescape"))
+            elif len(kept) == 2:
+                for file, text in zip(kept, pair[:2], strict=True):
+                    file.write(f"{text}\n".encode())
+            else:
+                texts = {"source": pair.source, "target": pair.target}
+                kept[0].write(f"{json.dumps(texts, ensure_ascii=False)}\n".encode())
 
 
-def _as_json(rule: str, pair: Pair, **more: int) -> str:
+def _pairs(
+    files: Sequence[str], languages: tuple[str, str], audit: Audit
+) -> Iterator[tuple[Pair, Verdict]]:
+    """Yield each pair, realigned if possible, with its verdict."""
+    sources, targets = tee(read_pairs(files, languages, lenient=True))
+    partners = at_offsets(targets, (verdict.offset for verdict in audit.verdicts))
+    for pair, other, verdict in zip_longest(sources, partners, audit.verdicts):
+        if pair is None or other is None or verdict is None:
+            raise UserError(
+                f"{' or '.join(files)} changed during the check.", Hint("Run the check again.")
+            )
+        decode = readable if verdict.rule else as_windows
+        yield Pair(decode(pair.source), decode(other.target), pair.origin), verdict
+
+
+def _with_texts(line: str, pair: Pair, file: str, languages: tuple[str, str]) -> str:
+    """A line of a bilingual file with the texts of `pair`."""
+    if suffixes(file)[0] == ".jsonl":
+        return jsonl.with_target(line, pair.target, languages, pair.source)
+    return "\t".join([pair.source, pair.target, *line.split("\t")[2:]])
+
+
+def _as_json(rule: str, pair: Pair, **more: int) -> bytes:
+    """A JSON line; the key `offset` says how many lines the target stood below its source."""
     texts = {"source": pair.source, "target": pair.target}
-    return json.dumps({"rule": rule, **pair.origin._asdict(), **more, **texts}, ensure_ascii=False)
+    fields = {"rule": rule, **pair.origin._asdict(), **more, **texts}
+    return f"{json.dumps(fields, ensure_ascii=False)}\n".encode()

@@ -55,18 +55,21 @@ class _Limited(io.RawIOBase):
         return len(block)
 
 
-def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
-    """Yield the names and decompressed streams of the members in `wanted`. Call inside `readable`.
+def members(
+    path: Path, wanted: Collection[str], optional: Collection[str] = ()
+) -> Iterator[tuple[str, IO[bytes]]]:
+    """Yield the names and decompressed streams of the members in `wanted` or `optional`. Call inside `readable`.
 
     Read each stream before you take the next one. The name "" stands for the whole file. Raises UserError if a member
-    in `wanted` is missing, occurs twice, or is a link or a device.
+    in `wanted` is missing, or if a member occurs twice, or is a link or a device.
     """
     if "" in wanted:
         with path.open("rb") as file:
             yield "", _plain(file, path)
         return
-    missing = set(wanted)
-    for name, stream in (_zip_members if _is_zip(path) else _tar_members)(path, wanted):
+    missing = {*wanted, *optional}
+    read = _zip_members if _is_zip(path) else _tar_members
+    for name, stream in read(path, {*missing}):
         if name not in missing:
             raise UserError(f"{path} is refused: it contains {name} twice.")
         if stream is None:
@@ -75,21 +78,11 @@ def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes
         # The variable keeps the stream open: without a reference, it would be closed.
         member = _plain(stream, path)
         yield name, member
-    if missing:
+    if missing := missing.intersection(wanted):
         raise UserError(
             f"{path} doesn't hold {', '.join(sorted(missing))}.",
             Hint("Check whether the table of corpora is out of date."),
         )
-
-
-def optional_members(path: Path, wanted: Collection[str], limit: int) -> dict[str, bytes]:
-    """The first `limit` bytes of the members in `wanted` that exist, or {} if `path` is not a zip archive."""
-    if not wanted or not _is_zip(path):
-        return {}
-    with readable(path), zipfile.ZipFile(path) as archive:
-        return {
-            name: archive.open(name).read(limit) for name in wanted if name in archive.namelist()
-        }
 
 
 def _zip_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes] | None]]:

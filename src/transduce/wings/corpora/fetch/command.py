@@ -9,10 +9,11 @@ from rich.filesize import decimal
 
 from transduce.system.console import log, print_table
 from transduce.system.errors import Hint, UserError
+from transduce.text.plain import read_lines
 from transduce.wings.corpora.fetch.table import Corpus, Entry, choose, find, read_table
 
 if TYPE_CHECKING:
-    from transduce.wings.corpora.fetch.corpus import Fetched
+    from transduce.wings.corpora.fetch.corpus import Facts
 
 SPLIT_OPTIONS = {"train": "--train", "valid": "--valid", "test": "--test"}  # of `transduce train`
 
@@ -52,9 +53,9 @@ def fetch(
             f"Downloads need the package {error.name}.", Hint.install("fetch")
         ) from None
 
-    if out and (fetched := fetching.already_fetched(name, out, downloads)):
+    if out and (facts := fetching.already_fetched(name, out, downloads)):
         log(f"{out} already holds {name}.")
-        _print_fetched(fetched)
+        _print_fetched(facts, out)
         return
     if entry.catalogue and not request.version:
         from transduce.wings.corpora.fetch.opus import look_up
@@ -63,24 +64,17 @@ def fetch(
     corpus = choose(entry, request)
     _print_plan(corpus, out, downloads)
     if out:
-        _print_fetched(fetching.fetch(corpus, out, downloads))
+        _print_fetched(fetching.fetch(corpus, out, downloads), out)
     else:
         print(f"To download: transduce fetch {shlex.quote(name)} --out DIR")
 
 
 def _entries(table: Path | None) -> dict[str, Entry]:
     """Read a table of corpora, by default the table that comes with transduce."""
-    source = table or files("transduce.wings.corpora.fetch") / "corpora.toml"
-    try:
-        return read_table(source.read_text(encoding="utf-8"), str(table or "corpora.toml"))
-    except OSError as error:
-        raise UserError(
-            f"{table} can't be read: {error.strerror}.", Hint.about("Name another table.", "table")
-        ) from None
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{table} is not UTF-8 at byte {error.start}.", Hint.about("Save it as UTF-8.", "table")
-        ) from None
+    if table:
+        return read_table("\n".join(read_lines(str(table))), str(table))
+    own = files("transduce.wings.corpora.fetch") / "corpora.toml"
+    return read_table(own.read_text(encoding="utf-8"), "corpora.toml")
 
 
 def _print_entries(entries: dict[str, Entry]) -> None:
@@ -104,31 +98,28 @@ def _size(corpus: Corpus) -> str:
 
 
 def _print_plan(corpus: Corpus, out: Path | None, downloads: Path | None) -> None:
+    source, target = corpus.languages
     rows = [
-        ("corpus", f"{corpus.title}, {corpus.languages[0]} to {corpus.languages[1]}"),
-        *(("licence", corpus.licence), ("homepage", corpus.homepage), ("cite", corpus.cite)),
+        ("corpus", f"{corpus.facts['title']}, {source} to {target}"),
+        *((name, corpus.facts[name]) for name in ("licence", "homepage", "cite")),
         ("download", _size(corpus)),
-        *(
-            ("", f"{file.url}  {decimal(file.size) if file.size else ''}")
-            for file in corpus.downloads()
-        ),
-        ("to", f"{out}, through {downloads or f'{out}.downloads'}" if out else ""),
     ]
+    for file in corpus.downloads():
+        rows.append(("", f"{file.url}  {decimal(file.size) if file.size else ''}"))
+    rows.append(("to", f"{out}, through {downloads or f'{out}.downloads'}" if out else ""))
     print_table([row for row in rows if row[1]])
 
 
-def _print_fetched(fetched: "Fetched") -> None:
-    for split, pairs in fetched.pairs.items():
-        print(f"{pairs:,} pairs in {' and '.join(str(file) for file in fetched.files(split))}")
-    if fetched.repaired:
-        print(f"{fetched.repaired:,} lines were not UTF-8; invalid bytes became U+FFFD")
-    if "train" not in fetched.pairs:
-        return
-    words = ["transduce", "train", *([fetched.recipe] if fetched.recipe else [])]
-    for split, option in SPLIT_OPTIONS.items():
-        if split in fetched.pairs:
-            words += [option, *map(str, fetched.files(split))]
-    source, target = fetched.languages
-    print(
-        f"To train on this corpus: {shlex.join([*words, '--from', source, '--to', target, '--out', 'MODEL'])}"
-    )
+def _print_fetched(facts: "Facts", out: Path) -> None:
+    source, target = facts["languages"]
+    words = ["transduce", "train", *filter(None, [facts["recipe"]])]
+    for split, pairs in facts["pairs"].items():
+        files = [str(out / f"{split}.{language}") for language in (source, target)]
+        print(f"{pairs:,} pairs in {' and '.join(files)}")
+        if split in SPLIT_OPTIONS:
+            words += [SPLIT_OPTIONS[split], *files]
+    if facts["repaired"]:
+        print(f"{facts['repaired']:,} lines were not UTF-8; invalid bytes became U+FFFD")
+    if "train" in facts["pairs"]:
+        words += ["--from", source, "--to", target, "--out", "MODEL"]
+        print(f"To train on this corpus: {shlex.join(words)}")

@@ -14,7 +14,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from transduce.system.errors import Hint, UserError
 from transduce.system.file_lock import LOCK, file_lock
@@ -27,70 +27,48 @@ from transduce.system.files import (
     verify,
     write_folder,
 )
-from transduce.wings.corpora.fetch.archive import members, optional_members, readable
+from transduce.wings.corpora.fetch.archive import members, readable
 from transduce.wings.corpora.fetch.download import download, file_name, remove_download
-from transduce.wings.corpora.fetch.table import Corpus, Download, Part, Side
+from transduce.wings.corpora.fetch.table import Corpus, Download, Side
 from transduce.wings.corpora.fetch.texts import Written, write_text
 
 SOURCE_PAGE, SOURCE_JSON = "SOURCE.md", "source.json"
+PRINTED_FACTS = ("licence", "homepage", "cite", "corpus", "fetched")  # in SOURCE_PAGE
+Facts = dict[str, Any]  # the content of SOURCE_JSON
 MAX_NOTE_BYTES = 1 << 20  # of a licence or README
 
 
-class Fetched(NamedTuple):
-    """A fetched corpus. `pairs` maps each split to its number of pairs."""
+def already_fetched(name: str, out: Path, kept: Path | None = None) -> Facts | None:
+    """The facts about the corpus `name` in the folder `out`, or None if `out` is missing.
 
-    folder: Path
-    languages: tuple[str, str]
-    recipe: str
-    pairs: dict[str, int]
-    repaired: int  # lines that were not UTF-8
-
-    def files(self, split: str) -> list[Path]:
-        """The source file and the target file of a split."""
-        return [self.folder / f"{split}.{language}" for language in self.languages]
-
-
-def already_fetched(name: str, out: Path, kept: Path | None = None) -> Fetched | None:
-    """The corpus `name` in the folder `out`, or None if `out` is missing. Raises UserError if it has other content.
-
-    Removes temporary files and, unless the user keeps downloads in `kept`, the downloads in OUT.downloads.
+    Removes temporary files and, unless the user keeps downloads in `kept`, the downloads in OUT.downloads. Raises
+    UserError if `out` has other content.
     """
-    try:
-        facts = json.loads((out / SOURCE_JSON).read_bytes())
-        corpus = facts["corpus"]
-        names = [file_name(file["url"]) for file in facts["downloads"]]
-        fetched = Fetched(
-            out, tuple(facts["languages"]), facts["recipe"], facts["pairs"], facts["repaired"]
-        )
-    except (FileNotFoundError, NotADirectoryError):
+    if not (out / SOURCE_JSON).is_file():
         if os.path.lexists(out):
-            raise UserError(
-                f"{out} exists already.", Hint.about("Name a new folder.", "out")
-            ) from None
+            raise UserError(f"{out} exists already.", Hint.about("Name a new folder.", "out"))
         return None
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    verify(out, hashes=True, only=SOURCE_JSON)
+    facts: Facts = json.loads((out / SOURCE_JSON).read_bytes())
+    if facts["corpus"] != name:
         raise UserError(
-            f"{out / SOURCE_JSON} is damaged.", Hint(f"Remove {out} to fetch the corpus again.")
-        ) from None
-    if corpus != name:
-        raise UserError(
-            f"{out} holds {corpus}.", Hint.about(f"Name another folder for {name}.", "out")
+            f"{out} holds {facts['corpus']}.", Hint.about(f"Name another folder for {name}.", "out")
         )
     verify(out, hashes=True)
-    _clear(out, () if kept else names)
-    return fetched
+    _clear(out, () if kept else [file_name(file["url"]) for file in facts["downloads"]])
+    return facts
 
 
-def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
+def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Facts:
     """Download a corpus and write it to the folder `out`. If `kept` is a folder, the downloads stay there."""
     folder = kept or _downloads(out)
-    urls = {file_name(file.url): file.url for file in corpus.downloads()}
-    for file in corpus.downloads():
-        if (other := urls[file_name(file.url)]) != file.url:
-            raise UserError(
-                f"{file.url} and {other} share a file name in {folder}.",
-                Hint("Move one URL to another corpus."),
-            )
+    files = corpus.downloads()
+    names = {file_name(file.url) for file in files}
+    if len(names) < len({file.url for file in files}):
+        raise UserError(
+            f"Two of the URLs of {corpus.name} share a file name in {folder}.",
+            Hint("Move one URL to another corpus."),
+        )
     own = {f"{split}.{language}" for split in corpus.splits for language in corpus.languages}
     # Some file systems ignore the case.
     own = {name.lower() for name in (*own, SOURCE_PAGE, SOURCE_JSON, MANIFEST)}
@@ -103,15 +81,15 @@ def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
     make_folder(folder)
     with file_lock(folder / LOCK, f"Another process is downloading to {folder}."):
         # Another process may just have finished.
-        fetched = already_fetched(corpus.name, out, folder)
-        if not fetched:
-            paths = {file: download(file, folder) for file in corpus.downloads()}
+        facts = already_fetched(corpus.name, out, folder)
+        if not facts:
+            paths = {file: download(file, folder) for file in files}
             _clear(out)
             with write_folder(out) as aside:
-                fetched = _write(corpus, paths, aside)._replace(folder=out)
+                facts = _write(corpus, paths, aside)
     if not kept:
-        _clear(out, urls)
-    return fetched
+        _clear(out, names)
+    return facts
 
 
 def _downloads(out: Path) -> Path:
@@ -130,57 +108,78 @@ def _clear(out: Path, names: Collection[str] = ()) -> None:
             folder.rmdir()
 
 
-def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Fetched:
+def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Facts:
     """Unpack the texts of all parts, then concatenate the parts of each split."""
     parts = [part for split in corpus.splits.values() for part in split]
-    formats = {side: part.format for part in parts for side in part.sides}
+    formats = {side: part.format for part in parts for side in (part.source, part.target)}
     staged = {side: folder / f".{number}" for number, side in enumerate(formats)}
     written: dict[Side, Written] = {}
     for file, path in paths.items():
         sides = {side.member: side for side in formats if side.download == file}
+        notes = {note for part in parts if part.source.download == file for note in part.notes}
         with readable(path):
-            for member, stream in members(path, sides):
-                side = sides[member]
-                with staged[side].open("wb") as text:
-                    written[side] = write_text(stream, text, formats[side])
+            for member, stream in members(path, sides, notes):
+                if side := sides.get(member):
+                    with staged[side].open("wb") as text:
+                        written[side] = write_text(stream, text, formats[side])
+                else:
+                    _append_note(folder / Path(member).name, stream.read(MAX_NOTE_BYTES))
     pairs = {}
     for name, split in corpus.splits.items():
-        for part in split:
-            _check_aligned(part, paths, *(written[side] for side in part.sides))
-            for side in part.sides:
+        for source, target, *_ in split:
+            _check_aligned(source, target, paths, written)
+            for side in (source, target):
                 _append(folder / f"{name}.{side.language}", staged[side])
         pairs[name] = sum(written[part.source].lines for part in split)
-    repaired = sum(side.repaired for side in written.values())
-    fetched = Fetched(folder, corpus.languages, corpus.recipe, pairs, repaired)
-    _write_notes(parts, paths, folder)
-    _write_source(corpus, paths, fetched)
-    return fetched
+    facts = {
+        **corpus.facts,
+        "languages": corpus.languages,
+        "corpus": corpus.name,
+        "pairs": pairs,
+        "repaired": sum(side.repaired for side in written.values()),
+        "fetched": datetime.now(UTC).date().isoformat(),
+        "downloads": [
+            {
+                "url": file.url,
+                "bytes": path.stat().st_size,
+                "sha256": digest(path),
+                "expected": file.checksum,
+            }
+            for file, path in paths.items()
+        ],
+    }
+    (folder / SOURCE_JSON).write_text(to_json(facts), encoding="utf-8")
+    (folder / SOURCE_PAGE).write_text(_source_page(corpus, facts), encoding="utf-8")
+    return facts
 
 
 def _check_aligned(
-    part: Part, paths: dict[Download, Path], source: Written, target: Written
+    source: Side, target: Side, paths: dict[Download, Path], written: dict[Side, Written]
 ) -> None:
-    names = [side.member or side.download.url for side in part.sides]
-    files = [paths[side.download] for side in part.sides]
-    if part.source.member == part.target.member and filecmp.cmp(files[0], files[1], shallow=False):
+    """Raise UserError unless two texts are translations of each other, as far as their lines tell."""
+    files = [paths[source.download], paths[target.download]]
+    names = [side.member or side.download.url for side in (source, target)]
+    own = written[source]
+    other = written[target]
+    if source.member == target.member and filecmp.cmp(files[0], files[1], shallow=False):
         raise UserError(
             f"{files[0]} and {files[1]} are byte-identical.",
             Hint(
                 "Check whether a proxy asks for a login. Remove both to fetch them again, or correct the table."
             ),
         )
-    if source.lines != target.lines:
+    if own.lines != other.lines:
         raise UserError(
-            f"Not aligned: {names[0]} has {source.lines:,} lines and {names[1]} has {target.lines:,}.",
+            f"Not aligned: {names[0]} has {own.lines:,} lines and {names[1]} has {other.lines:,}.",
             Hint(
                 "If a download was cut short, remove it from the folder of the downloads, and repeat the command."
             ),
         )
-    if source.segments != target.segments:
+    if own.segments != other.segments:
         raise UserError(
             f"{names[0]} and {names[1]} don't have the same segments in the same order."
         )
-    if not source.lines:
+    if not own.lines:
         raise UserError(f"{names[0]} has no text.", Hint("Check its format in the table."))
 
 
@@ -193,54 +192,23 @@ def _append(whole: Path, part: Path) -> None:
     part.unlink()
 
 
-def _write_notes(parts: list[Part], paths: dict[Download, Path], folder: Path) -> None:
-    """Copy files such as licences from the archives, and concatenate files with equal names."""
-    for file, names in dict.fromkeys((part.source.download, part.notes) for part in parts):
-        for name, content in optional_members(paths[file], names, MAX_NOTE_BYTES).items():
-            with (folder / Path(name).name).open("ab") as note:
-                note.write((b"\n\n" if note.tell() else b"") + content)
+def _append_note(path: Path, content: bytes) -> None:
+    """Write a file such as a licence behind those of the same name from other archives."""
+    with path.open("ab") as note:
+        note.write((b"\n\n" if note.tell() else b"") + content)
 
 
-def _write_source(corpus: Corpus, paths: dict[Download, Path], fetched: Fetched) -> None:
-    downloads = [
-        {
-            "url": file.url,
-            "bytes": path.stat().st_size,
-            "sha256": digest(path),
-            "expected": file.checksum,
-        }
-        for file, path in paths.items()
-    ]
-    today = datetime.now(UTC).date().isoformat()
-    facts = {
-        name: value for name, value in corpus._asdict().items() if name not in ("name", "splits")
-    }
-    facts |= {"corpus": corpus.name, "pairs": fetched.pairs, "repaired": fetched.repaired}
-    facts |= {"fetched": today, "downloads": downloads}
-    (fetched.folder / SOURCE_JSON).write_text(to_json(facts), encoding="utf-8")
-    lines = [f"# {corpus.title}", "", f"Licence: {corpus.licence}"]
-    lines += [
-        f"{name}: {value}"
-        for name, value in (("Homepage", corpus.homepage), ("Cite", corpus.cite))
-        if value
-    ]
-    lines += [
-        "",
-        f"Fetched as `{corpus.name}` on {today}. These parts were concatenated in this order:",
-        "",
-    ]
+def _source_page(corpus: Corpus, facts: Facts) -> str:
+    lines = [f"# {facts['title']}", ""]
+    lines += [f"{name.title()}: {facts[name]}" for name in PRINTED_FACTS if facts[name]]
+    lines += ["", "The parts of each split, in their order:", ""]
     for split, parts in corpus.splits.items():
-        names = ", ".join(
-            Path(part.source.member or part.source.download.url).stem for part in parts
-        )
-        lines.append(f"* {split}: {fetched.pairs[split]:,} pairs: {names}")
+        names = [Path(part.source.member or part.source.download.url).stem for part in parts]
+        lines.append(f"* {split}: {facts['pairs'][split]:,} pairs: {', '.join(names)}")
     lines += ["", "From:", ""]
-    lines += [
-        f"* {file['url']} ({file['bytes']:,} bytes, SHA-256 {file['sha256']})" for file in downloads
-    ]
-    if fetched.repaired:
-        lines += [
-            "",
-            f"{fetched.repaired:,} lines had bytes that are not UTF-8, which were replaced by U+FFFD.",
-        ]
-    (fetched.folder / SOURCE_PAGE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for file in facts["downloads"]:
+        lines.append(f"* {file['url']} ({file['bytes']:,} bytes, SHA-256 {file['sha256']})")
+    if facts["repaired"]:
+        said = "lines had bytes that are not UTF-8, which were replaced by U+FFFD."
+        lines += ["", f"{facts['repaired']:,} {said}"]
+    return "\n".join(lines) + "\n"

@@ -145,10 +145,9 @@ def _attempt(wanted: Download, path: Path, display: Display) -> Path:
     part = _partial(path)
     size = 0 if part.name.endswith(UNKNOWN_VERSION) else _size(part)
     with _open(wanted.url, {"Range": f"bytes={size}-"} if size else {}) as answer:
-        if size and answer.status_code == RANGE_NOT_SATISFIABLE:
-            is_same = not _mark(answer) or part.name == path.name + _suffix(wanted, answer, size)
-            if is_same and answer.headers.get("Content-Range", "") == f"bytes */{size}":
-                return part
+        if (
+            size and answer.status_code == RANGE_NOT_SATISFIABLE
+        ):  # the file is not longer than `part`
             part.unlink()
             raise httpx2.RemoteProtocolError(STARTS_OVER)
         offset, total = _range(answer.raise_for_status())

@@ -7,7 +7,7 @@ A request has the form NAME or NAME:en-de, or for a collection NAME:CORPUS:en-de
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from transduce.config.parse import read_toml
@@ -15,6 +15,7 @@ from transduce.system.errors import Hint, UserError
 
 TEXT_FORMATS = ("text", "sgm", "ted")
 ENTRY_KEYS = ("title", "licence", "homepage", "cite", "recipe", "languages", "catalogue")
+FACTS = ENTRY_KEYS[:5]
 PART_KEYS = ("url", "bytes", "checksum", "member", "source", "target", "format", "notes")
 # As {source}; parts may use {language}.
 URL_PLACEHOLDERS = (
@@ -25,12 +26,24 @@ URL_PLACEHOLDERS = (
     "corpus",
     "version",
 )
-PAIR = re.compile(r"([A-Za-z]{2,3}(?:_\w{1,8})?)-([A-Za-z]{2,3}(?:_\w{1,8})?)", re.ASCII)
+CODE = r"[A-Za-z]{2,3}(?:_[A-Za-z0-9_]{1,8})?"
+PAIR = re.compile(f"({CODE})-({CODE})")
 CORPUS_NAME = re.compile(r"[\w][\w.-]*", re.ASCII)
-# The folder in the archive, and a file name of every system.
-NOTE_NAME = re.compile(r"(.*/)?\w([\w .,+()-]*[\w+)])?")
 SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]*")
-CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}|md5:[0-9a-f]{32}|")
+BY_LANGUAGE, LISTS = ("bytes", "checksum"), ("notes", "languages")
+ADDRESS = r"(?=https?://[^/?#\[\]])", "an address that begins with https:// or http://"
+# The valid values of a key, or of each item of a list or of a table of languages. Other keys have any text.
+VALUES = {
+    "bytes": (r"\d+", "a number"),
+    # The folder in the archive, and a file name of every system.
+    "notes": (r"(.*/)?\w([\w .,+()-]*[\w+)])?", "a list of file names"),
+    "languages": (PAIR.pattern, '"any", or a list of pairs such as "en-de"'),
+    "checksum": (
+        "sha256:[0-9a-f]{64}|md5:[0-9a-f]{32}|",
+        "sha256: or md5: followed by hexadecimal digits",
+    ),
+    "format": ("|".join(TEXT_FORMATS), f"one of {', '.join(TEXT_FORMATS)}"),
+}
 
 
 class Download(NamedTuple):
@@ -57,28 +70,23 @@ class Part(NamedTuple):
     format: str
     notes: tuple[str, ...]  # members such as licences, copied if the archive has them
 
-    @property
-    def sides(self) -> tuple[Side, Side]:
-        """Source and target."""
-        return self.source, self.target
-
 
 class Corpus(NamedTuple):
     """A corpus to download, with its splits in the order of the table."""
 
     name: str
     languages: tuple[str, str]
-    title: str
-    licence: str
-    homepage: str
-    cite: str
-    recipe: str
+    facts: dict[str, str]  # of FACTS; "" if the table has none
     splits: dict[str, tuple[Part, ...]]
+
+    def sides(self) -> list[Side]:
+        """The sides of all parts."""
+        parts = [part for split in self.splits.values() for part in split]
+        return [side for part in parts for side in (part.source, part.target)]
 
     def downloads(self) -> list[Download]:
         """The files to download, without repetitions, in order of first use."""
-        parts = [part for split in self.splits.values() for part in split]
-        return list(dict.fromkeys(side.download for part in parts for side in part.sides))
+        return list(dict.fromkeys(side.download for side in self.sides()))
 
 
 class Request(NamedTuple):
@@ -154,9 +162,7 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
         raise UserError(
             f"{name} has no {rest[0]}.", Hint(f"Choose one of {known}, in either direction.")
         )
-    if (entry.catalogue and not corpus) or any(
-        part and not CORPUS_NAME.fullmatch(part) for part in (corpus, version)
-    ):
+    if entry.catalogue and not all(map(CORPUS_NAME.fullmatch, (corpus, version or corpus))):
         raise UserError(
             f"'{text}' names no corpus of the collection {name}.",
             Hint(f"Write, for example, {entry.example}."),
@@ -168,7 +174,6 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
 def choose(entry: Entry, request: Request) -> Corpus:
     """The corpus that a request names. Raises UserError if its entry is incomplete or uses a file twice."""
     values = request.placeholders()
-    members = dict[Download, set[str]]()
     splits: dict[str, tuple[Part, ...]] = {}
     try:
         for split, parts in entry.splits.items():
@@ -183,28 +188,16 @@ def choose(entry: Entry, request: Request) -> Corpus:
         raise UserError(
             f"{entry.name} has no text for {languages}, by the languages of `checksum` in the table."
         )
-    for side in (side for parts in splits.values() for part in parts for side in part.sides):
-        used = members.setdefault(side.download, set())
-        if side.member in used or (used and "" in (*used, side.member)):  # "": the whole download
-            raise UserError(
-                f"In the table, {entry.name} uses {side.member or 'all'} of {side.download.url} twice."
-            )
-        used.add(side.member)
-    title, licence, homepage, cite, recipe, *_ = (
-        str(entry.facts.get(fact, "")) for fact in ENTRY_KEYS
-    )
+    facts = {fact: entry.facts.get(fact, "") for fact in FACTS}
+    facts["title"] = facts["title"].format_map(values)
     if request.languages not in entry.pairs[:1]:
-        recipe = ""
-    return Corpus(
-        request.text,
-        request.languages,
-        title.format_map(values),
-        licence,
-        homepage,
-        cite,
-        recipe,
-        splits,
-    )
+        facts["recipe"] = ""
+    corpus = Corpus(request.text, request.languages, facts, splits)
+    for file in corpus.downloads():
+        texts = [side.member for side in corpus.sides() if side.download == file]
+        if len(texts) > 1 and ("" in texts or len({*texts}) < len(texts)):  # "": the whole download
+            raise UserError(f"In the table, {entry.name} uses a text of {file.url} twice.")
+    return corpus
 
 
 def _has(part: Mapping[str, Any], languages: tuple[str, str]) -> bool:
@@ -266,17 +259,11 @@ def _entry(name: str, content: Any, file: str) -> Entry:
                 f"{where}: '{split}' can't be part of a file name.",
                 Hint("Use lower-case letters, digits and _."),
             )
+        known = (*URL_PLACEHOLDERS, "language")
         for part in parts:
-            _check_values(
-                part,
-                PART_KEYS,
-                ("url",),
-                (*URL_PLACEHOLDERS, "language"),
-                f"{file}, [[{name}.{split}]]",
-            )
-    pairs = (
-        [] if facts["languages"] == "any" else [_pair(text, where) for text in facts["languages"]]
-    )
+            _check_values(part, PART_KEYS, ("url",), known, f"{file}, [[{name}.{split}]]")
+    named = [] if facts["languages"] == "any" else facts["languages"]
+    pairs = [_pair(text, where) for text in named]
     return Entry(name, facts, splits, pairs, facts.get("catalogue", ""))
 
 
@@ -287,47 +274,23 @@ def _check_values(
     for key in needed:
         if not isinstance(fields, dict) or key not in fields:
             raise UserError(f"{where}: {key} is missing.")
+    text = rf"([^{{}}]|{{({'|'.join(known)})}})*"
+    hint = "with no placeholders other than " + ", ".join(f"{{{name}}}" for name in known)
     for key, value in fields.items():
         if key not in keys:
             raise UserError(f"{where}: there is no key {key}.", Hint.choose(key, keys))
-        by_language = key in ("bytes", "checksum") and isinstance(value, dict)
-        for each in value.values() if by_language else [value]:
-            if wanted := _wanted(key, each, known):
-                raise UserError(f"{where}: {key} = {each!r} is wrong.", Hint(f"Write {wanted}."))
+        start, kind = ADDRESS if key in ("url", "catalogue") else ("", "a text")
+        form, wanted = VALUES.get(key, (start + text, f"{kind}, {hint}"))
+        for item in _items(key, value):
+            is_right = type(item) is (int if key == "bytes" else str)
+            if not is_right or not re.fullmatch(form, str(item)):
+                raise UserError(f"{where}: {key} = {value!r} is wrong.", Hint(f"Write {wanted}."))
 
 
-def _wanted(key: str, value: Any, known: Sequence[str]) -> str:
-    """A description of the valid values of `key` if `value` is invalid, otherwise ""."""
-    if key in KINDS_OF_VALUES:
-        is_right, wanted = KINDS_OF_VALUES[key]
-        return "" if is_right(value) else wanted
-    try:
-        filled = value.format_map(dict.fromkeys(known, "x"))
-    except (ValueError, LookupError, AttributeError, TypeError):
-        return "a string with no placeholders other than " + ", ".join(
-            f"{{{name}}}" for name in known
-        )
-    if key in ("url", "catalogue") and not re.match(r"https?://[^/?#\[\]]", filled):
-        return "an address that begins with https:// or http://"
-    return ""
-
-
-def _are_texts(value: Any, pattern: re.Pattern[str]) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(text, str) and pattern.fullmatch(text) for text in value
-    )
-
-
-KINDS_OF_VALUES: dict[str, tuple[Callable[[Any], object], str]] = {
-    "bytes": (lambda value: type(value) is int and value >= 0, "a number"),
-    "notes": (lambda value: _are_texts(value, NOTE_NAME), "a list of file names"),
-    "languages": (
-        lambda value: value == "any" or (value and _are_texts(value, PAIR)),
-        '"any", or a list of pairs such as "en-de"',
-    ),
-    "checksum": (
-        lambda value: _are_texts([value], CHECKSUM),
-        "sha256: or md5: followed by hexadecimal digits",
-    ),
-    "format": (lambda value: value in TEXT_FORMATS, f"one of {', '.join(TEXT_FORMATS)}"),
-}
+def _items(key: str, value: Any) -> Sequence[Any]:
+    """The values to check; [None] if there is no list where one is needed."""
+    if key == "languages" and value == "any":
+        return []
+    if key in LISTS:
+        return value if isinstance(value, list) and value else [None]
+    return list(value.values()) if key in BY_LANGUAGE and isinstance(value, dict) else [value]
