@@ -81,8 +81,7 @@ def main() -> None:
     }
     makers["transformers"] = marian
     makers |= {
-        f"transduce, {engine}": partial(ours, engine=engine)
-        for engine in ("ctranslate2", "int8", "torch")
+        f"transduce, {engine}": partial(ours, engine=engine) for engine in ("ctranslate2", "torch")
     }
     if arguments.engines:
         makers = {

@@ -469,7 +469,7 @@ def test_onnx_is_translated_with_and_scored_as_the_model(models, tmp_path, capsy
     status, said, error = run(capsys, "translate", tmp_path / "out", "--input", tmp_path / "texts")
     assert status == 0 and len(said.split("\n")) == 4, error
     with pytest.raises(UserError, match="An export has its own engine"):
-        transduce.load(tmp_path / "out", engine="int8")
+        transduce.load(tmp_path / "out", engine="torch")
     with pytest.raises(UserError, match="An export can't be part of an ensemble"):
         transduce.load([models("dot"), tmp_path / "out"])
     status, said, error = run(capsys, "score", tmp_path / "out", *2 * [tmp_path / "texts"])
