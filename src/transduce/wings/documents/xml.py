@@ -14,7 +14,7 @@ from transduce.inline.markup import pieces
 from transduce.inline.placeholders import mask
 from transduce.system.errors import Hint, UserError
 from transduce.text.formats import TextKind
-from transduce.wings.documents.document import decode, decode_pieces
+from transduce.wings.documents.document import Slot, decode, decode_pieces
 
 XML_ENCODING = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 UTF16_BY_FIRST_BYTES = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}  # without a byte order mark
@@ -108,18 +108,22 @@ class Unit(NamedTuple):
 class UnitReader:
     """Finds translation units in a stream of bytes.
 
-    `units` names the elements to find, and `levels` limits the depth of the descendants in each unit. For each element
-    outside the units, `on_start` receives the name without its prefix, and the attributes.
+    `root` is the name of the file's root element. `units` names the elements to find, and `levels` limits the depth of
+    the descendants in each unit. For each element outside the units, `on_start` receives the name without its prefix,
+    and the attributes.
     """
 
     def __init__(
         self,
         name: str,
+        root: str,
         units: Iterable[str],
         levels: int,
         on_start: Callable[[str, dict[str, str]], object],
     ) -> None:
         self._name = name
+        self._root = root
+        self._has_root = False
         self._unit_names = {*units}
         self._levels = levels
         self._on_start = on_start
@@ -140,7 +144,10 @@ class UnitReader:
         self._units: list[Unit] = []  # complete units, not yet yielded
 
     def read(self, pieces: Iterable[bytes]) -> Iterator[Unit]:
-        """The file's units; raises UserError for malformed XML, declared entities and long gaps between units."""
+        """The file's units; raises UserError for malformed XML, declared entities and long gaps between units.
+
+        Raises UserError at the end of a file that lacks the root element.
+        """
         for text in decode_pieces(pieces, self._name, _declared, XML_DECLARATION_BYTES):
             yield from self._parse(text.encode())
             if (
@@ -153,6 +160,10 @@ class UnitReader:
                     Hint("Remove these bytes."),
                 )
         yield from self._parse(b"", last=True)
+        if not self._has_root:
+            raise UserError(
+                f"{self._name} is XML but not {self._root.upper()}: it has no element <{self._root}>."
+            )
 
     def _parse(self, content: bytes, *, last: bool = False) -> list[Unit]:
         """Parse the next bytes of the file; returns the units that end in these bytes."""
@@ -191,7 +202,9 @@ class UnitReader:
             self._last_tag = place
             own = {key: value for key, value in attributes.items() if key in INHERITED_ATTRIBUTES}
             self._attributes.append(self._attributes[-1] | own)
-            if (local_name := name.rpartition(":")[2]) not in self._unit_names:
+            local_name = name.rpartition(":")[2]
+            self._has_root |= local_name == self._root
+            if local_name not in self._unit_names:
                 self._on_start(local_name, attributes)
                 return
             self._line = self._expat.CurrentLineNumber
@@ -245,6 +258,28 @@ def indentation(text: str, place: int) -> str:
     """The line break, spaces and tabs directly before a position."""
     match = INDENTATION.search(text, max(0, place - 200), place)
     return match.group() if match else ""
+
+
+def target_slot(
+    unit: Unit,
+    source: Element,
+    target: Element | None,
+    text: tuple[str, TextKind],
+    new: tuple[int, str, str],
+) -> Slot:
+    """The slot for the translation of a source element, whose text and kind are `text`.
+
+    `new` is the place in the file, the opening and the closing of a target element that is missing.
+    """
+    place, opening, closing = new
+    begin, end = unit.fill(target, "")[:2] if target else (place, place)
+
+    def write(translation: str) -> str:
+        content = as_content(translation, unit.text(source))
+        return unit.fill(target, content)[2] if target else f"{opening}{content}{closing}"
+
+    present = unit.text(target) if target else ""
+    return Slot(text[0], present, unit.line, begin, end, write, text[1])
 
 
 def has_text(content: str) -> bool:
