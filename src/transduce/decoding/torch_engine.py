@@ -70,14 +70,8 @@ class TorchEngine:
     @property
     def weight_bytes(self) -> int:
         """The memory for the weights."""
-        found: dict[int, int] = {}  # by address, since modules can share weights
-        for module in chain.from_iterable(model.modules() for model in self.models):
-            # Or weights in 8 bits.
-            tensors = chain(module.parameters(recurse=False), vars(module).values())
-            found |= {
-                each.data_ptr(): each.nbytes for each in tensors if isinstance(each, torch.Tensor)
-            }
-        return sum(found.values())
+        weights = chain.from_iterable(model.parameters() for model in self.models)
+        return sum(weight.nbytes for weight in weights)
 
     def budget(self, config: DecodeConfig, total: int) -> int:
         """The number of source tokens per request that fits into config.max_tokens and keeps all workers busy."""

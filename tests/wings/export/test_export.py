@@ -714,7 +714,7 @@ def by_transformers(folder: Path, never: list[str]) -> list[str]:
     runner = huggingface.open_runner(folder, [ids[piece] for piece in never])
     return [
         " ".join(output.pieces)
-        for output in runner.translate([pair.source for pair in sentences()], 30)
+        for output in runner.translate(sentences(), [""] * len(sentences()), 30)
     ]
 
 

@@ -16,6 +16,7 @@ from transduce.model.transformer import Transformer
 from transduce.model_folder import Bundle
 from transduce.system.errors import Hint, UserError
 from transduce.system.files import to_json
+from transduce.text.pairs import Pair
 from transduce.tokens.batching import batches
 from transduce.wings.ct2.convert import output_bias
 from transduce.wings.export import marian
@@ -35,10 +36,7 @@ SPECIAL_IDS = {
 
 def usage(model: Bundle) -> str:
     """The Markdown text that explains how to use the folder."""
-    tags = model.tokenizer.source.tags
-    return fill(
-        "huggingface", tag="".join(f'"{tag}" + ' for tag in [*tags][:1]), tags=about_tags(tags)
-    )
+    return fill("huggingface", **about_tags(model.tokenizer.source.tags, '"{0}" + '))
 
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG001
@@ -76,7 +74,8 @@ def open_runner(folder: Path, forbidden: Sequence[int] = ()) -> Runner:
         str(folder), local_files_only=True, torch_dtype=torch.float32
     ).eval()
 
-    def translate(texts: Sequence[str], max_tokens: int) -> list[Output]:
+    def translate(pairs: Sequence[Pair], tags: Sequence[str], max_tokens: int) -> list[Output]:
+        texts = [tag + pair.source for tag, pair in zip(tags, pairs, strict=True)]
         lengths = [len(tokenizer(text).input_ids) for text in texts]
         outputs = [Output([], "")] * len(texts)
         for batch in batches(lengths, BATCH_TOKENS):

@@ -23,6 +23,7 @@ from transduce.tokens.imported_vocabulary import ImportedVocabulary, is_code, la
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.export import marian
 
+ANOTHER_COPY = Hint("Use another copy.")  # of a damaged file
 PICKLED_WEIGHTS = "pytorch_model.bin"
 # Entries of config.json and their only supported values, which are Marian's defaults except for NEVER_DEFAULT.
 REQUIRED_VALUES = {
@@ -197,11 +198,11 @@ def _read_vocabulary(file: Path, special: Iterable[str]) -> dict[str, int]:
     if any(type(token) is not int or token < 0 for token in ids) or len({*ids}) < len(ids):
         raise UserError(
             f"{file}: two pieces share an id, or an id is not a whole number.",
-            Hint("Use another copy."),
+            ANOTHER_COPY,
         )
     for name in special:
         if name not in vocabulary:
-            raise UserError(f"{file}: the piece {name} is missing.", Hint("Use another copy."))
+            raise UserError(f"{file}: the piece {name} is missing.", ANOTHER_COPY)
     return vocabulary
 
 
@@ -224,11 +225,11 @@ def _tokenizer(folder: Path, target: Vocabulary, source: Vocabulary | None) -> T
         )
     except OSError as error:
         raise UserError(
-            f"{error.filename} can't be read: {error.strerror}.", Hint("Use another copy.")
+            f"{error.filename} can't be read: {error.strerror}.", ANOTHER_COPY
         ) from None
     except ValueError as error:
         raise UserError(
-            f"The vocabulary of {folder} can't be used: {error}.", Hint("Use another copy.")
+            f"The vocabulary of {folder} can't be used: {error}.", ANOTHER_COPY
         ) from None
 
 
@@ -260,7 +261,7 @@ def _weights(
             where = folder / marian.VOCABULARY_FILE
             raise UserError(
                 f"{where} has the id {last}, but the embedding has {len(matrix)} rows.",
-                Hint("Use another copy."),
+                ANOTHER_COPY,
             )
         ours[name] = marian.to_ours(matrix, 1)[vocabulary.rows]
     none = torch.zeros(1, len(embedding))
@@ -288,7 +289,7 @@ def _check_weights(
 ) -> None:
     """Raise UserError for missing, unknown or misshapen weights, and for position vectors that are not sinusoids."""
     for name in sorted(shapes.keys() - theirs.keys()):
-        raise UserError(f"{file}: the weight {name} is missing.", Hint("Use another copy."))
+        raise UserError(f"{file}: the weight {name} is missing.", ANOTHER_COPY)
     tables = {*SHARED_EMBEDDINGS, *POSITION_TABLES}
     for name in sorted(theirs.keys() - shapes.keys() - tables - {marian.OUTPUT_BIAS}):
         raise UserError(
@@ -300,7 +301,7 @@ def _check_weights(
             sizes = [" x ".join(map(str, size)) for size in (theirs[name].shape, shape)]
             raise UserError(
                 f"{file}: {name} is {sizes[0]}, but {sizes[1]} by {marian.CONFIG_FILE}.",
-                Hint("Use another copy."),
+                ANOTHER_COPY,
             )
     for name in theirs.keys() & POSITION_TABLES:
         table = marian.to_ours(theirs[name], 1)
@@ -314,7 +315,7 @@ def _tied(file: Path, theirs: Mapping[str, Tensor], names: Sequence[str]) -> Ten
     """The matrix stored under at least one of `names`; raises UserError if it is missing or its copies differ."""
     known = [name for name in names if name in theirs]
     if not known:
-        raise UserError(f"{file}: the weight {names[0]} is missing.", Hint("Use another copy."))
+        raise UserError(f"{file}: the weight {names[0]} is missing.", ANOTHER_COPY)
     for name in known[1:]:
         if not torch.equal(theirs[known[0]], theirs[name]):
             raise UserError(f"{file}: {known[0]} and {name} differ; they must be equal.")
@@ -337,7 +338,7 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
     try:
         weights = load_file(file)
     except (OSError, SafetensorError) as error:
-        raise UserError(f"{file} can't be read: {error}.", Hint("Use another copy.")) from None
+        raise UserError(f"{file} can't be read: {error}.", ANOTHER_COPY) from None
     for name, weight in weights.items():
         if not weight.is_floating_point():
             raise UserError(
@@ -355,7 +356,7 @@ def _read_json(file: Path) -> dict[str, Any]:
             Hint("Name a folder with a Marian model in Hugging Face's format."),
         ) from None
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{file} can't be read: {error}.", Hint("Use another copy.")) from None
+        raise UserError(f"{file} can't be read: {error}.", ANOTHER_COPY) from None
     if not isinstance(value, dict):
-        raise UserError(f"{file} is damaged: expected a JSON object.", Hint("Use another copy."))
+        raise UserError(f"{file} is damaged: expected a JSON object.", ANOTHER_COPY)
     return value

@@ -16,16 +16,13 @@ from transduce.model_folder import Bundle
 from transduce.system.errors import Hint, UserError
 from transduce.system.files import to_json
 from transduce.system.machine import cores
-from transduce.text.pairs import Origin, Pair
-from transduce.tokens.imported_vocabulary import language_of, without_code
+from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import JOINT, SOURCE, TARGET, Tokenizer
 from transduce.training.card import translate_command
 from transduce.wings.export import graph
 from transduce.wings.export.onnx_engine import DECODER, ENCODER, OnnxEngine
 from transduce.wings.export.parity import Output, Runner, greedy
 from transduce.wings.export.readme import about_tags, fill
-
-NOWHERE = Origin("", 0)
 
 
 def usage(model: Bundle) -> str:
@@ -39,10 +36,9 @@ def usage(model: Bundle) -> str:
     shape = model.config.model
     most = f"ids.size + {model.config.decode.max_extra_tokens}"
     most = f"min({most}, {shape.max_positions})" if shape.positions == "learned" else most
-    tags = tokenizer.source.tags
     special = {"begin": BOS, "end": EOS, "never": [PAD, BOS, UNK]}
-    tag = "".join(f"[{number}] + " for number in [*tags.values()][:1])
-    example = fill("onnx_python", names=names, **special, most=most, tag=tag, tags=about_tags(tags))
+    tags = about_tags(tokenizer.source.tags, "[{1}] + ")
+    example = fill("onnx_python", names=names, **special, most=most, **tags)
     return f"{text}\n{example}"
 
 
@@ -74,12 +70,7 @@ def open_runner(folder: Path) -> Runner:
     config = model_folder.read_config(folder)
     translator = greedy(OnnxEngine(folder, config.model, cores()), Tokenizer.load(folder), config)
 
-    def translate(texts: Sequence[str], max_tokens: int) -> list[Output]:  # noqa: ARG001
-        tagged = [without_code(text, translator.tokenizer.source.tags) for text in texts]
-        pairs = [
-            Pair(text, "", NOWHERE, f"-{language_of(*code)}" if code else "")
-            for code, text in tagged
-        ]
+    def translate(pairs: Sequence[Pair], *_: object) -> list[Output]:
         return [Output(list(each.tokens), each.text) for each in translator.translate_pairs(pairs)]
 
     return Runner(translate, "float32")

@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from importlib.metadata import version
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
 from fastapi import FastAPI, Request, Response
@@ -36,6 +36,7 @@ from transduce.wings.serving.payload import (
     Asked,
     Detection,
     Texts,
+    Upload,
     boundary,
     parse,
     validate,
@@ -52,13 +53,12 @@ MAX_INLINE_BODY_BYTES = 1 << 14  # a longer body is parsed in a thread
 STRING: dict[str, Any] = {"type": "string"}
 ERROR_BODY = {"type": "object", "properties": {"error": STRING}}
 ERROR = {"description": "An error", "content": {"application/json": {"schema": ERROR_BODY}}}
-DOCUMENT_FIELDS = {
-    "file": STRING | {"format": "binary", "description": "a document with a file name"},
-    "source": STRING | {"description": "language code, or auto", "default": AUTO},
-    "target": STRING | {"description": "language code"},
-    "model": Asked.model_json_schema()["properties"]["model"],
+FILE = STRING | {"format": "binary", "description": "a document with a file name"}
+DOCUMENT = {
+    "type": "object",
+    "properties": {"file": FILE, **Upload.model_json_schema()["properties"]},
+    "required": ["file", "target"],
 }
-DOCUMENT = {"type": "object", "properties": DOCUMENT_FIELDS, "required": ["file", "target"]}
 
 
 def application(
@@ -242,55 +242,35 @@ async def _draw_attention(request: Request, service: Service) -> Response:
     return Response(picture, headers=_model_header(service, route), media_type="application/json")
 
 
-class _Upload(NamedTuple):
-    """A document that a client has sent, with the fields of its form."""
-
-    name: str
-    content: bytes
-    source: str
-    target: str
-    model: str
-
-    @classmethod
-    async def receive(cls, request: Request) -> "_Upload":
-        """Read the form of a request. Raises UserError if a field is missing or is not text."""
-        if request.headers.get("content-type", "").lower().startswith(MULTIPART):
-            boundary(request.headers["content-type"])
-        async with request.form(max_files=1, max_fields=8) as form:
-            file = form.get("file")
-            source = form.get("source") or AUTO
-            target = form.get("target")
-            model = form.get("model", "")
-            if not isinstance(file, UploadFile):
-                raise UserError(
-                    "The request has no document.",
-                    Hint("Send one as multipart/form-data, in the field file with a filename."),
-                )
-            if not isinstance(source, str) or not isinstance(target, str):
-                raise UserError(
-                    "The language codes of the document are missing, or are not text.",
-                    Hint("Send them as text, in the fields source and target."),
-                )
-            name = payload.file_name(file.filename or "")
-            content = await file.read()
-        return cls(name, content, source, target, model if isinstance(model, str) else "")
+async def _upload(request: Request) -> tuple[str, bytes, Upload]:
+    """The name and the content of an uploaded document, and the other fields of its form."""
+    if request.headers.get("content-type", "").lower().startswith(MULTIPART):
+        boundary(request.headers["content-type"])
+    async with request.form(max_files=1, max_fields=8) as form:
+        file = form.get("file")
+        if not isinstance(file, UploadFile):
+            raise UserError(
+                "The request has no document.",
+                Hint("Send one as multipart/form-data, in the field file with a filename."),
+            )
+        asked = validate(Upload, dict(form))
+        return payload.file_name(file.filename or ""), await file.read(), asked
 
 
 async def _translate_file(request: Request, service: Service, downloads: Downloads) -> JSONResponse:
-    upload = await _Upload.receive(request)
-    catalogue = _catalogue(request, service, upload.model)
-    source = upload.source
+    name, content, asked = await _upload(request)
+    catalogue = _catalogue(request, service, asked.model)
+    source = asked.source
     if source == AUTO:
-        shown = await service.shown(upload.content, upload.target, upload.name)
-        source = (await service.sources([shown], catalogue, upload.target))[0].language
-    route = catalogue.route(source, upload.target)
+        shown = await service.shown(content, asked.target, name)
+        source = (await service.sources([shown], catalogue, asked.target))[0].language
+    route = catalogue.route(source, asked.target)
 
     async def translated() -> bytes:
         async with service.store.open([route]) as [opened]:
-            return await service.translate_document(upload.content, upload.name, opened)
+            return await service.translate_document(content, name, opened)
 
-    content = await _in_turn(request, service, translated)
-    kept = downloads.add(upload.name, upload.target, content)
+    kept = downloads.add(name, asked.target, await _in_turn(request, service, translated))
     asyncio.get_running_loop().call_later(service.limits.document_seconds + 1, downloads.expire)
     url = _download_url(request, kept)
     return JSONResponse({"translatedFileUrl": url}, headers=_model_header(service, route))

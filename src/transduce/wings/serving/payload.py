@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import re
 from collections.abc import Iterable, Sequence
 from email.errors import MessageError
 from email.header import decode_header, make_header
@@ -20,10 +19,6 @@ from transduce.system.errors import Hint, UserError
 from transduce.wings.serving.languages import Detected
 from transduce.wings.serving.limits import Limits
 
-# Matches JSON strings, whose brackets are not counted. An unterminated string matches up to the end of the body;
-# otherwise the search would restart at each quotation mark and take quadratic time.
-JSON_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
-NO_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
 FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 MAX_FORM_FIELDS = 1000
 MAX_NAME_CHARACTERS = 64  # of a model, a language or a content type
@@ -44,6 +39,14 @@ class Asked(BaseModel):
     q: str
     source: Code
     target: Code
+    model: Code = Field("", description=MODEL_HELP)
+
+
+class Upload(BaseModel):
+    """The fields of POST /translate_file beside `file`."""
+
+    source: Code = Field("auto", description="language code, or auto")
+    target: Code = Field(description="language code")
     model: Code = Field("", description=MODEL_HELP)
 
 
@@ -164,10 +167,10 @@ def check_characters(what: str, texts: Iterable[str], limit: int) -> None:
 
 
 def _json(body: bytes, depth: int) -> dict[str, Any]:
-    if _is_deeper(body, depth):
-        raise UserError(f"The JSON exceeds {depth} levels of nesting.")
     try:
         fields = json.loads(body.decode("utf-8-sig"))
+        if _depth(fields) > depth:
+            raise UserError(f"The JSON exceeds {depth} levels of nesting.")
         if b"\\u" in body:
             json.dumps(fields, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
@@ -183,14 +186,11 @@ def _json(body: bytes, depth: int) -> dict[str, Any]:
     return fields
 
 
-def _is_deeper(body: bytes, limit: int) -> bool:
-    """Whether JSON is nested deeper than `limit`, measured by the brackets outside strings."""
-    depth = 0
-    for bracket in JSON_STRINGS.sub(b"", body).translate(None, NO_BRACKETS):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > limit:
-            return True
-    return False
+def _depth(value: object) -> int:
+    """The levels of nested lists and objects in a value of JSON."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
 
 
 def _form(content: bytes) -> dict[str, Any]:
