@@ -89,15 +89,14 @@ class Unit(NamedTuple):
             element.last if is_empty else self.content.index(b">", element.last) + 1
         )
 
-    def fill(self, element: Element, text: str) -> tuple[int, int, str]:
-        """The begin, end and replacement of the edit that gives an element a new text."""
-        begin = element.begin
+    def inside(self, element: Element) -> tuple[int, int, str, str]:
+        """The begin and end of an element's content in the file, and the tags that an empty element needs around it."""
         tag = self._tag(element)
+        end = self.character(element.last)
         if tag.endswith(b"/>"):
-            text = f"{tag[:-2].decode().rstrip()}>{text}</{element.full_name}>"
-        else:
-            begin += len(tag)
-        return self.character(begin), self.character(element.last), text
+            opening = f"{tag[:-2].decode().rstrip()}>"
+            return self.character(element.begin), end, opening, f"</{element.full_name}>"
+        return self.character(element.begin + len(tag)), end, "", ""
 
     def _tag(self, element: Element) -> bytes:
         tag = TAG_BYTES.match(self.content, element.begin)
@@ -271,12 +270,10 @@ def target_slot(
 
     `new` is the place in the file, the opening and the closing of a target element that is missing.
     """
-    place, opening, closing = new
-    begin, end = unit.fill(target, "")[:2] if target else (place, place)
+    begin, end, opening, closing = unit.inside(target) if target else (new[0], *new)
 
     def write(translation: str) -> str:
-        content = as_content(translation, unit.text(source))
-        return unit.fill(target, content)[2] if target else f"{opening}{content}{closing}"
+        return f"{opening}{as_content(translation, unit.text(source))}{closing}"
 
     present = unit.text(target) if target else ""
     return Slot(text[0], present, unit.line, begin, end, write, text[1])
