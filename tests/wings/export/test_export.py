@@ -874,7 +874,7 @@ def test_import_with_a_wrong_weight_is_not_written(marians, tmp_path, monkeypatc
         ({"decoder_start_token_id": 1000}, "the id 1000, but the embedding has"),
         (
             {"share_encoder_decoder_embeddings": "no"},
-            "share_encoder_decoder_embeddings is no; expected true or false",
+            "share_encoder_decoder_embeddings is no; only True, False",
         ),
         ({"quantization_config": {"bits": 4}}, "quantization_config is "),
         ({"max_position_embeddings": 8}, "transformers can't open .*, so nothing was compared"),

@@ -110,7 +110,7 @@ def test_everything_needs_a_key_but_the_page_and_health(
     free |= {f"/{name}" for name in page - {"index.html"}}
     with client(app) as asking:
         seen = set()
-        for route in app._app.routes:
+        for route in app.app.routes:
             path = route.path.format(kept="x")
             for method in route.methods:
                 status = asking.request(method, path).status_code
@@ -564,7 +564,10 @@ def test_names_of_documents_as_in_emails(tokenizer: Tokenizer, engine: Echo) -> 
             assert found.endswith(expected), (name, found)
         half = {"file": ("=?unicode_escape?Q?=5Cud800=2Etxt?=", b"ka lo")}  # of a surrogate pair
         assert "has no suffix" in asking.post("/translate_file", data=WORDED, files=half).text
-        for fields, reason in (({"source": "ka"}, "target: field required"), ({"target": "zu"}, "")):
+        for fields, reason in (
+            ({"source": "ka"}, "target: field required"),
+            ({"target": "zu"}, ""),
+        ):
             answer = asking.post(
                 "/translate_file", data=fields, files={"file": ("a.txt", b"ka lo")}
             )

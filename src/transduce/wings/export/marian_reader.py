@@ -25,13 +25,16 @@ from transduce.wings.export import marian
 
 ANOTHER_COPY = Hint("Use another copy.")  # of a damaged file
 PICKLED_WEIGHTS = "pytorch_model.bin"
-# Entries of config.json and their only supported values, which are Marian's defaults except for NEVER_DEFAULT.
-REQUIRED_VALUES = {
-    **marian.FIXED_VALUES,
-    "add_final_layer_norm": False,
-    "quantization_config": None,
+# Entries of config.json and their supported values, the first of which is Marian's default except for NEVER_DEFAULT.
+SUPPORTED_VALUES: dict[str, tuple[object, ...]] = {
+    **{name: (value,) for name, value in marian.FIXED_VALUES.items()},
+    "add_final_layer_norm": (False,),
+    "quantization_config": (None,),
+    "activation_function": tuple(marian.MARIAN_ACTIVATIONS),
+    "share_encoder_decoder_embeddings": (True, False),
 }
-NEVER_DEFAULT = ("model_type", "scale_embedding")  # for these, a missing entry means another value
+# For these, a missing entry means another value.
+NEVER_DEFAULT = ("model_type", "scale_embedding", "activation_function")
 SPECIAL_PIECES = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}  # by default
 POSITION_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 TARGET_EMBEDDINGS = (marian.TARGET_EMBEDDING, marian.OUTPUT_PROJECTION)
@@ -133,12 +136,11 @@ def _directions(
 
 def _check(file: Path, config: Mapping[str, Any]) -> None:
     """Raise UserError for a configuration that our model can't express."""
-    for name, required in REQUIRED_VALUES.items():
-        value = config.get(name, None if name in NEVER_DEFAULT else required)
-        if value != required:
-            raise UserError(
-                f"{file}: {name} is {value}; only models with {required} can be imported."
-            )
+    for name, supported in SUPPORTED_VALUES.items():
+        value = config.get(name, None if name in NEVER_DEFAULT else supported[0])
+        if value not in supported:
+            known = ", ".join(map(str, supported))
+            raise UserError(f"{file}: {name} is {value}; only {known} can be imported.")
     for name in marian.SIZES:
         if type(config.get(name)) is not int:
             raise UserError(
@@ -150,16 +152,6 @@ def _check(file: Path, config: Mapping[str, Any]) -> None:
             raise UserError(
                 f"{file}: encoder_{name} and decoder_{name} differ; they must be equal."
             )
-    if (activation := config.get("activation_function")) not in [*marian.MARIAN_ACTIVATIONS]:
-        known = ", ".join(marian.MARIAN_ACTIVATIONS)
-        raise UserError(
-            f"{file}: activation_function is {activation}; only {known} can be imported."
-        )
-    shared = config.get("share_encoder_decoder_embeddings", True)
-    if not isinstance(shared, bool):
-        raise UserError(
-            f"{file}: share_encoder_decoder_embeddings is {shared}; expected true or false."
-        )
 
 
 def _vocabularies(

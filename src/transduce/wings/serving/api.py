@@ -35,6 +35,7 @@ from transduce.wings.serving.payload import (
     MULTIPART,
     Asked,
     Detection,
+    JsonObject,
     Texts,
     Upload,
     boundary,
@@ -50,7 +51,7 @@ URL_PREFIX = re.compile(r"(/[\w.~-]+)+/?")  # of a proxy, which other clients ca
 MAX_INLINE_BODY_BYTES = 1 << 14  # a longer body is parsed in a thread
 
 # For the description of the API.
-STRING: dict[str, Any] = {"type": "string"}
+STRING: JsonObject = {"type": "string"}
 ERROR_BODY = {"type": "object", "properties": {"error": STRING}}
 ERROR = {"description": "An error", "content": {"application/json": {"schema": ERROR_BODY}}}
 FILE = STRING | {"format": "binary", "description": "a document with a file name"}
@@ -104,14 +105,7 @@ def application(
     _add_documents(app, service, Downloads(limits.documents, limits.document_seconds))
     _add_facts(app, service, keys, limits)
     checked = AccessControl(
-        app,
-        service,
-        keys,
-        limits,
-        open_paths={"/health", *add_page(app)},
-        local=local,
-        proxied=proxied,
-        origins=origins,
+        app, service, keys, {"/health", *add_page(app)}, local, proxied, origins
     )
     if not origins:
         return checked
@@ -287,7 +281,7 @@ def _download_url(request: Request, kept: str) -> str:
 
 def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> None:
     @app.get("/languages", summary="List the language pairs")
-    async def languages() -> list[dict[str, Any]]:
+    async def languages() -> list[JsonObject]:
         default = service.catalogues.default
         targets: dict[str, list[str]] = {payload.code(code): [] for code in default.codes}
         for source, target in default.directions:
@@ -298,7 +292,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
         ]
 
     @app.get("/frontend/settings", summary="Settings for a web page")
-    async def settings() -> dict[str, Any]:
+    async def settings() -> JsonObject:
         target = payload.code(service.catalogues.default.directions[0].target)
         return {
             "apiKeys": bool(keys),
@@ -325,7 +319,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
-async def _fields(request: Request, limits: Limits) -> dict[str, Any]:
+async def _fields(request: Request, limits: Limits) -> JsonObject:
     body = await request.body()
     kind = request.headers.get("content-type", "")
     query = request.scope["query_string"]
@@ -345,7 +339,7 @@ def _model_header(service: Service, *routes: Route) -> dict[str, str]:
     return {MODEL_HEADER: ", ".join(names)} if names and service.catalogues.has_choice else {}
 
 
-def _body(kind: type[BaseModel]) -> dict[str, Any]:
+def _body(kind: type[BaseModel]) -> JsonObject:
     """Return the OpenAPI description of a request body with the fields of `kind`."""
     schema = {"schema": kind.model_json_schema()}
     return {

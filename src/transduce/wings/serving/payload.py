@@ -25,6 +25,7 @@ MAX_NAME_CHARACTERS = 64  # of a model, a language or a content type
 Code = Annotated[str, Field(max_length=MAX_NAME_CHARACTERS)]
 MODEL_HELP = "name of the model that translates; without a name: the default model; also as a header, X-Model: NAME"
 Fields = TypeVar("Fields", bound=BaseModel)
+JsonObject = dict[str, Any]
 
 
 class Detection(BaseModel):
@@ -75,7 +76,7 @@ class Texts(BaseModel):
     model: Code = Field("", description=MODEL_HELP)
 
 
-def parse(body: bytes, content_type: str, query: bytes, depth: int) -> dict[str, Any]:
+def parse(body: bytes, content_type: str, query: bytes, depth: int) -> JsonObject:
     """Return the fields of a request. Fields in the body override fields in the query.
 
     Raises UserError if the request is malformed or its JSON is nested deeper than `depth`.
@@ -118,7 +119,7 @@ def file_name(given: str) -> str:
     return given.replace("\0", "")
 
 
-def validate(kind: type[Fields], fields: dict[str, Any]) -> Fields:
+def validate(kind: type[Fields], fields: JsonObject) -> Fields:
     """Validate the fields of a request. Raises UserError for the first invalid field.
 
     Empty fields other than `q` are ignored, because LibreTranslate's clients send empty fields.
@@ -166,7 +167,7 @@ def check_characters(what: str, texts: Iterable[str], limit: int) -> None:
             )
 
 
-def _json(body: bytes, depth: int) -> dict[str, Any]:
+def _json(body: bytes, depth: int) -> JsonObject:
     try:
         fields = json.loads(body.decode("utf-8-sig"))
         if _depth(fields) > depth:
@@ -193,7 +194,7 @@ def _depth(value: object) -> int:
     return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
 
 
-def _form(content: bytes) -> dict[str, Any]:
+def _form(content: bytes) -> JsonObject:
     try:
         # curl -d sends text that is not percent-encoded.
         pairs = parse_qsl(
@@ -209,7 +210,7 @@ def _form(content: bytes) -> dict[str, Any]:
     return _by_name(pairs)
 
 
-def _multipart(body: bytes, content_type: str) -> dict[str, Any]:
+def _multipart(body: bytes, content_type: str) -> JsonObject:
     """Parse a multipart form without its files."""
     parts: list[Any] = []
     ended: list[bool] = []
@@ -238,12 +239,12 @@ def _multipart(body: bytes, content_type: str) -> dict[str, Any]:
     return _by_name(pairs)
 
 
-def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
+def _by_name(pairs: Iterable[tuple[str, str]]) -> JsonObject:
     """The fields of a form by name. A repeated field becomes a list, and a glossary is parsed as JSON."""
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)
-    fields: dict[str, Any] = {
+    fields: JsonObject = {
         name: items[0] if len(items) == 1 else items for name, items in values.items()
     }
     terms = fields.get("glossary")
@@ -262,7 +263,7 @@ def code(language: str) -> str:
     return language.replace("_", "-")
 
 
-def detected(found: Detected) -> dict[str, Any]:
+def detected(found: Detected) -> JsonObject:
     """A detected language as in a response."""
     return found._replace(language=code(found.language))._asdict()
 

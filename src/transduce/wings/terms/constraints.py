@@ -10,6 +10,7 @@ n the number of tokens in each hypothesis (with BOS).
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from typing import NamedTuple
 
@@ -35,33 +36,29 @@ class Progress(NamedTuple):
 NOTHING = Progress(frozenset(), frozenset())
 
 
+@dataclass
 class SentenceConstraints:
     """The constraints of one sentence, and the progress of its open hypotheses towards them."""
 
-    def __init__(
-        self,
-        constraints: Sequence[Constraint],
-        boundaries: WordBoundaries,
-        limit: int,
-        beam_size: int,
-        forbidden: Sequence[tuple[int, ...]],
-    ):
-        """`limit` is the maximum length of a translation. It must not have the token sequences in `forbidden`."""
-        self.constraints = constraints
-        self.boundaries = boundaries
-        self.limit = limit
-        self.forbidden = forbidden
+    constraints: Sequence[Constraint]
+    boundaries: WordBoundaries
+    limit: int  # of the length of a translation
+    beam_size: int
+    forbidden: Sequence[tuple[int, ...]]  # token sequences that a translation must not have
+
+    def __post_init__(self) -> None:
         # The fewest tokens of a segmentation that may follow any token: after a space, or in a script without spaces.
         self.lengths = [
             min(
                 len(tokens)
                 for tokens in each.segmentations
                 if tokens is each.segmentations[0]
-                or boundaries.first[tokens[0]] in ("unspaced", "sign")
+                or self.boundaries.first[tokens[0]] in ("unspaced", "sign")
             )
-            for each in constraints
+            for each in self.constraints
         ]
-        self.size = min(max(beam_size, MAX_HYPOTHESES), beam_size * (1 + sum(self.lengths)))
+        most = max(self.beam_size, MAX_HYPOTHESES)
+        self.size = min(most, self.beam_size * (1 + sum(self.lengths)))
         self.progress: dict[tuple[int, ...], Progress] = {(BOS,): NOTHING}  # by tokens
 
     def advance(self, progress: Progress, steps: Steps, token: int) -> Progress:
