@@ -154,10 +154,9 @@ def open_engine(
     model: ModelToOpen,
     *,
     name: str = "torch",
-    transform: Callable[[Seq2Seq], Seq2Seq] | None = None,
     engine: type[TorchEngine] = TorchEngine,
 ) -> TorchEngine:
-    """Load the models, apply `transform` to each of them, and make an engine."""
+    """Load the models and make an engine."""
     device = model.device or choose_device()
     keep_memory()
     if model.threads:
@@ -166,9 +165,8 @@ def open_engine(
     for folder, description in zip(model.folders, model.descriptions, strict=True):
         network = load_network(description, device)
         bundles.append(Bundle(folder.absolute(), description.config, model.tokenizer, network))
-    networks = [bundle.model for bundle in bundles]
     return engine(
-        [transform(network) for network in networks] if transform else networks,
+        [bundle.model for bundle in bundles],
         name=name,
         layers=lambda: [alignment_layer(bundle) for bundle in bundles],
     )

@@ -138,12 +138,7 @@ def segment_text(raw: str, name: str, line: int) -> str:
             Hint("Remove it."),
         )
     if "<" in raw:
-        raw = (
-            NOT_A_TAG.sub(lambda match: escape(match[1] or ""), raw)
-            if "<!" in raw or "<?" in raw
-            else raw
-        )
-        raw = _without_formatting(raw)
+        raw = _without_formatting(NOT_A_TAG.sub(lambda match: escape(match[1] or ""), raw))
     if "&" in raw and (
         unknown := next((name for name in ENTITY.findall(raw) if unescape(name) == name), None)
     ):

@@ -10,7 +10,7 @@ from pathlib import Path
 import sentencepiece
 
 from transduce.model_folder import Bundle
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError, needing
 from transduce.system.machine import cores
 from transduce.text.pairs import Pair
 from transduce.tokens.vocabulary import SPACE
@@ -45,15 +45,11 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
     """Write the folder's files; raises UserError if ctranslate2 is missing or doesn't support `compute_type`."""
     tokenizer = model.tokenizer
     pieces = Pieces(
-        tokenizer.source.pieces(range(tokenizer.source.size)),
-        tokenizer.target.pieces(range(tokenizer.target.size)),
+        tokenizer.source.all_pieces(),
+        tokenizer.target.all_pieces(),
     )
-    try:
+    with needing("export", "This export"):
         import ctranslate2  # noqa: F401
-    except ImportError:
-        raise UserError(
-            "This export needs the package ctranslate2.", Hint.install("export")
-        ) from None
     try:
         convert(model.model, model.config.model, folder, compute_type, pieces=pieces)
     except ValueError as error:

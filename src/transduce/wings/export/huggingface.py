@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig
 from transduce.model.transformer import Transformer
 from transduce.model_folder import Bundle
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import needing
 from transduce.system.files import to_json
 from transduce.text.pairs import Pair
 from transduce.tokens.batching import batches
@@ -59,13 +59,9 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
 
 def open_runner(folder: Path, forbidden: Sequence[int] = ()) -> Runner:
     """Open a Marian model that never predicts the ids `forbidden`; raises UserError if transformers is missing."""
-    try:
+    with needing("export", "The comparison"):
         from transformers import MarianMTModel, MarianTokenizer
         from transformers.utils import logging
-    except ImportError:
-        raise UserError(
-            "The comparison needs the package transformers.", Hint.install("export")
-        ) from None
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     with warnings.catch_warnings(action="ignore"):  # silences the hint to install sacremoses
@@ -154,8 +150,8 @@ def _vocabularies(model: Bundle) -> dict[str, dict[str, Any]]:
     """The contents of the tokenizer's JSON files, by file name."""
     tokenizer = model.tokenizer
     data = model.config.data
-    source = tokenizer.source.pieces(range(tokenizer.source.size))
-    target = tokenizer.target.pieces(range(tokenizer.target.size))
+    source = tokenizer.source.all_pieces()
+    target = tokenizer.target.all_pieces()
     files: dict[str, dict[str, Any]] = {
         marian.VOCABULARY_FILE: {piece: token for token, piece in enumerate(source)}
     }

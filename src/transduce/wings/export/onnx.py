@@ -13,7 +13,7 @@ from transduce import model_folder
 from transduce.config.schema import BOS, EOS, PAD, UNK
 from transduce.model.transformer import Transformer
 from transduce.model_folder import Bundle
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError, needing
 from transduce.system.files import to_json
 from transduce.system.machine import cores
 from transduce.text.pairs import Pair
@@ -48,10 +48,9 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
     config = model.config.model
     assert isinstance(network, Transformer)
     try:
-        (folder / ENCODER).write_bytes(graph.encoder(network, config))
-        (folder / DECODER).write_bytes(graph.decoder(network, config))
-    except ImportError:
-        raise UserError("This export needs the package onnx.", Hint.install("export")) from None
+        with needing("export", "This export"):
+            (folder / ENCODER).write_bytes(graph.encoder(network, config))
+            (folder / DECODER).write_bytes(graph.decoder(network, config))
     except ValueError as error:
         raise UserError(f"The model can't be written as ONNX: {error}.") from None
     model.tokenizer.save(folder)

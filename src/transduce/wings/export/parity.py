@@ -166,7 +166,7 @@ def _identical(ours: Translation, theirs: Output) -> bool:
 def _is_tie(translator: Translator, source: list[int], ours: list[str], theirs: list[str]) -> bool:
     """Whether the first tokens that differ have log-probabilities at most MAX_TIE_NATS apart."""
     vocabulary = translator.tokenizer.target
-    ids = {piece: i for i, piece in enumerate(vocabulary.pieces(range(vocabulary.size)))}
+    ids = {piece: i for i, piece in enumerate(vocabulary.all_pieces())}
     if ours == theirs or not ids.keys() >= {*theirs}:
         return False
     targets = [[ids[piece] for piece in pieces] for pieces in (ours, theirs)]
