@@ -4,7 +4,7 @@ The file must be well-formed and must not declare entities. External DTDs are ne
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from xml.parsers import expat
@@ -104,28 +104,18 @@ class Unit(NamedTuple):
         return tag.group()
 
 
+@dataclass
 class UnitReader:
-    """Finds translation units in a stream of bytes.
+    """Finds translation units in a stream of bytes."""
 
-    `root` is the name of the file's root element. `units` names the elements to find, and `levels` limits the depth of
-    the descendants in each unit. For each element outside the units, `on_start` receives the name without its prefix,
-    and the attributes.
-    """
+    name: str  # of the file
+    root: str  # the name of the root element
+    units: Collection[str]  # the names of the units' elements
+    levels: int  # limits the depth of the descendants in each unit
+    # For each element outside the units, receives the name without its prefix, and the attributes.
+    on_start: Callable[[str, dict[str, str]], object]
 
-    def __init__(
-        self,
-        name: str,
-        root: str,
-        units: Iterable[str],
-        levels: int,
-        on_start: Callable[[str, dict[str, str]], object],
-    ) -> None:
-        self._name = name
-        self._root = root
-        self._has_root = False
-        self._unit_names = {*units}
-        self._levels = levels
-        self._on_start = on_start
+    def __post_init__(self) -> None:
         self._expat = expat.ParserCreate("utf-8")
         self._expat.StartElementHandler = self._start
         self._expat.EndElementHandler = self._end
@@ -140,28 +130,29 @@ class UnitReader:
         self._attributes: list[dict[str, str]] = [{}]
         self._depth = 0  # number of open elements in the open unit, itself included
         self._open: list[Element] = []  # the recorded open elements
-        self._units: list[Unit] = []  # complete units, not yet yielded
+        self._complete: list[Unit] = []  # units that are not yet yielded
+        self._has_root = False
 
     def read(self, pieces: Iterable[bytes]) -> Iterator[Unit]:
         """The file's units; raises UserError for malformed XML, declared entities and long gaps between units.
 
         Raises UserError at the end of a file that lacks the root element.
         """
-        for text in decode_pieces(pieces, self._name, _declared, XML_DECLARATION_BYTES):
+        for text in decode_pieces(pieces, self.name, _declared, XML_DECLARATION_BYTES):
             yield from self._parse(text.encode())
             if (
                 self._buffer_begin + len(self._buffer) - self._last_unit_end
                 > MAX_BYTES_WITHOUT_UNIT
             ):
                 raise UserError(
-                    f"{self._name}:{self._expat.CurrentLineNumber}: more than "
+                    f"{self.name}:{self._expat.CurrentLineNumber}: more than "
                     f"{MAX_BYTES_WITHOUT_UNIT:,} bytes without a translation unit.",
                     Hint("Remove these bytes."),
                 )
         yield from self._parse(b"", last=True)
         if not self._has_root:
             raise UserError(
-                f"{self._name} is XML but not {self._root.upper()}: it has no element <{self._root}>."
+                f"{self.name} is XML but not {self.root.upper()}: it has no element <{self.root}>."
             )
 
     def _parse(self, content: bytes, *, last: bool = False) -> list[Unit]:
@@ -179,10 +170,10 @@ class UnitReader:
                 else ""
             )
             raise UserError(
-                f"{self._name}:{error.lineno}: not well-formed XML: {reason}{truncated}."
+                f"{self.name}:{error.lineno}: not well-formed XML: {reason}{truncated}."
             ) from None
-        units = self._units
-        self._units = []
+        units = self._complete
+        self._complete = []
         return units
 
     def _drop_before(self, byte: int) -> None:
@@ -193,7 +184,7 @@ class UnitReader:
         self._buffer_begin = byte
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        if self._depth > self._levels:
+        if self._depth > self.levels:
             self._depth += 1
             return
         place = self._expat.CurrentByteIndex
@@ -202,9 +193,9 @@ class UnitReader:
             own = {key: value for key, value in attributes.items() if key in INHERITED_ATTRIBUTES}
             self._attributes.append(self._attributes[-1] | own)
             local_name = name.rpartition(":")[2]
-            self._has_root |= local_name == self._root
-            if local_name not in self._unit_names:
-                self._on_start(local_name, attributes)
+            self._has_root |= local_name == self.root
+            if local_name not in self.units:
+                self.on_start(local_name, attributes)
                 return
             self._line = self._expat.CurrentLineNumber
             self._drop_before(place)
@@ -215,7 +206,7 @@ class UnitReader:
         self._depth += 1
 
     def _end(self, _name: str) -> None:
-        if self._depth > self._levels + 1:
+        if self._depth > self.levels + 1:
             self._depth -= 1
             return
         place = self._expat.CurrentByteIndex
@@ -227,7 +218,7 @@ class UnitReader:
                 return
             content = bytes(self._buffer[: element.last])
             self._last_unit_end = place
-            self._units.append(
+            self._complete.append(
                 Unit(element.children, content, self._characters, self._line, self._attributes[-1])
             )
         self._last_tag = place
@@ -241,7 +232,7 @@ class UnitReader:
 
     def _refuse_declaration(self, *_: Any) -> None:
         raise UserError(
-            f"{self._name}:{self._expat.CurrentLineNumber}: the document type "
+            f"{self.name}:{self._expat.CurrentLineNumber}: the document type "
             "declares entities or elements, which can expand the file without limit "
             "or include other files.",
             Hint("Remove the declarations."),
