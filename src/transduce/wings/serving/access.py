@@ -8,7 +8,7 @@ import math
 import time
 import traceback
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import PurePath
@@ -110,10 +110,10 @@ class AccessControl:
     origins: Sequence[
         str
     ] = ()  # of web pages on other sites that may send requests, or "*" for all
-    uploads: int = 0  # in progress
 
     def __post_init__(self) -> None:
         self.limits = self.service.limits
+        self.uploads = asyncio.Semaphore(self.limits.uploads)
         self.by_key = RateLimit(self.limits.per_key)
         self.by_address = RateLimit(self.limits.per_address)
 
@@ -144,7 +144,7 @@ class AccessControl:
             )
             if scope["method"] == "HEAD":  # uvicorn sends no body
                 scope = {**scope, "method": "GET"}
-            with upload:
+            async with upload:
                 await self.app(scope, checked, watched)
         except (Exception, asyncio.CancelledError) as error:
             if not isinstance(error, HTTPException | asyncio.CancelledError):
@@ -211,17 +211,12 @@ class AccessControl:
         is_cross_site = headers.get("sec-fetch-site") == "cross-site"
         return is_cross_site or (not forwarded and _has_foreign_origin(headers))
 
-    @contextlib.contextmanager
-    def _upload(self) -> Iterator[None]:
-        """Count an upload during a `with` block. Raises HTTPException if too many uploads are in progress."""
-        if self.uploads >= self.limits.uploads:
+    def _upload(self) -> asyncio.Semaphore:
+        """The semaphore that counts uploads. Raises HTTPException if too many uploads are in progress."""
+        if self.uploads.locked():
             sentence = "The server is busy with other documents. Try again later."
             raise HTTPException(503, sentence, {"Retry-After": "5"})
-        self.uploads += 1
-        try:
-            yield
-        finally:
-            self.uploads -= 1
+        return self.uploads
 
     async def _identify(
         self, scope: Scope, headers: Headers, receive: Receive, length: int
