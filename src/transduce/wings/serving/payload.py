@@ -96,9 +96,7 @@ def parse(body: bytes, content_type: str, query: bytes, depth: int) -> JsonObjec
             f"Unsupported content type {kind[:MAX_NAME_CHARACTERS]}.",
             Hint(f"Send JSON, {FORM} or {MULTIPART}."),
         )
-    return fields | {
-        name: value for name, value in own.items() if name == "q" or value not in (None, "")
-    }
+    return fields | _present(own)
 
 
 def boundary(content_type: str) -> bytes:
@@ -125,19 +123,18 @@ def validate(kind: type[Fields], fields: JsonObject) -> Fields:
     Empty fields other than `q` are ignored, because LibreTranslate's clients send empty fields.
     """
     try:
-        return kind.model_validate(
-            {
-                name: value
-                for name, value in fields.items()
-                if value not in (None, "") or name == "q"
-            }
-        )
+        return kind.model_validate(_present(fields))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"][:1])
         raise UserError(
             f"{place or 'The request'}: {first['msg'][:1].lower()}{first['msg'][1:]}."
         ) from None
+
+
+def _present(fields: JsonObject) -> JsonObject:
+    """The fields that are neither null nor empty; `q` may be."""
+    return {name: value for name, value in fields.items() if name == "q" or value not in (None, "")}
 
 
 def check_limits(asked: Texts, texts: Sequence[str], limits: Limits) -> None:
