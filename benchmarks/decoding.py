@@ -75,8 +75,7 @@ def main(
     }
     makers["transformers"] = marian
     makers |= {
-        f"transduce, {engine}": partial(ours, engine=engine)
-        for engine in ("ctranslate2", "int8", "torch")
+        f"transduce, {engine}": partial(ours, engine=engine) for engine in ("ctranslate2", "torch")
     }
     if engines:
         makers = {name: make for name, make in makers.items() if name.startswith(tuple(engines))}

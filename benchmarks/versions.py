@@ -48,7 +48,7 @@ SHAPES = {
         "num_heads=8",
     ),
 }
-LINES = {"ctranslate2": 2_000, "int8": 500, "torch": 500}
+LINES = {"ctranslate2": 2_000, "torch": 500}
 PREPARED_LINES = 20_000
 
 
@@ -178,7 +178,6 @@ def measurements(
         "train-base, tokens/s": lambda version: train(version, "base"),
         "prepare, pairs/s": prepare,
         "translate-ctranslate2, lines/s": lambda version: translate(version, "ctranslate2"),
-        "translate-int8, lines/s": lambda version: translate(version, "int8"),
         "translate-torch, lines/s": lambda version: translate(version, "torch"),
         "one-line, s": one_line,
         "help, s": lambda version: run(version, "--help"),

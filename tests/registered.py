@@ -18,7 +18,6 @@ from transduce.text import jsonl, tsv
 from transduce.text.formats import CorpusFile, Document, DocumentFile, TextPair
 from transduce.text.rules import MoreRules, Rules
 from transduce.training.facts import Fact
-from transduce.wings import int8
 from transduce.wings.cluster import command as cluster
 from transduce.wings.ct2 import opening
 from transduce.wings.documents import (
@@ -44,7 +43,6 @@ from transduce_lab.parsing import trees
 
 ENGINES: list[OpenEngine] = [
     torch_engine.open_engine,
-    int8.open_engine,
     opening.open_engine,
     blockwise.open_engine,
 ]

@@ -33,7 +33,6 @@ WINGS = [  # which wing may use which: one below it
             "wings.ct2",
             "wings.documents",
             "wings.inspection",
-            "wings.int8",
             "wings.rules",
             "wings.terms",
         ),

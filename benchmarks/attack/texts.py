@@ -37,7 +37,6 @@ TIE = 1e-3  # two translations whose scores differ less are a tie: the size of a
 # Folders.
 ENGINES = {
     "torch": "model",
-    "int8": "model",
     "ctranslate2": "model",
     "auto": "onnx",
     "blockwise": "blocks",

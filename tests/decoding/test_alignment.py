@@ -1,6 +1,5 @@
 """Which words belong together: pieces tile their text, links are spans of words, all engines look at the same."""
 
-import copy
 import json
 import threading
 import unicodedata
@@ -43,7 +42,6 @@ from transduce.text.pairs import Origin, Pair
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2.convert import convert
 from transduce.wings.ct2.engine import CTranslate2Engine
-from transduce.wings.int8 import quantise
 from transduce.wings.phrasebook.examples import examples
 
 EXAMPLES = list(examples("train", 400))
@@ -294,17 +292,15 @@ def test_ctranslate2_attention_equals_torch(bpe, tmp_path, norm, layer):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
-def test_attention_does_not_depend_on_the_batch_and_8_bits_are_near(bpe):
+def test_attention_does_not_depend_on_the_batch_(bpe):
     model = lively(model_config(bpe))
-    engine, small = TorchEngine([model]), TorchEngine([quantise(copy.deepcopy(model))])
+    engine = TorchEngine([model])
     sources, targets = pairs_of(bpe, 8)
     together = engine.attention(sources, targets)
     for i in range(8):
         np.testing.assert_allclose(
             engine.attention([sources[i]], [targets[i]])[0], together[i], atol=1e-5
         )
-    rounded = small.attention(sources, targets)
-    assert max(np.abs(a - b).mean() for a, b in zip(rounded, together, strict=True)) < 0.1
 
 
 def test_ensemble_attention_is_the_mean_over_each_model_s_layer(bpe):

@@ -41,7 +41,6 @@ from transduce.wings.ct2.engine import Check, CTranslate2Engine, Loss
 from transduce.wings.ct2.opening import choice
 from transduce.wings.ct2.registers import AVX512, features
 from transduce.wings.formats import MAX_POSITIONS, refuse_config
-from transduce.wings.int8 import is_exact, quantise
 from transduce.wings.phrasebook.examples import PHRASEBOOK, held_out, phrases
 
 SMALL = ModelConfig(
@@ -157,86 +156,6 @@ def test_ctranslate2_uses_avx512_unless_the_user_says_otherwise(tmp_path):
             command, env=environment, stderr=subprocess.PIPE, text=True, check=True
         ).stderr
         assert f"Selected ISA: {told.get('CT2_FORCE_CPU_ISA', 'AVX512')}\n" in said
-
-
-OPEN_INT8 = """
-from transduce.config.schema import RunConfig
-from transduce.decoding.types import ModelToOpen
-from transduce.wings import int8
-print(int8.open_engine(ModelToOpen([], [], RunConfig(), None, required=True)).reason)
-"""
-
-
-@pytest.mark.skipif(
-    os.uname().machine != "x86_64", reason="other processors have other instructions"
-)
-def test_ctranslate2_refuses_processors_whose_8_bit_products_overflow():
-    environment = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX2"}
-    said = subprocess.run(
-        [sys.executable, "-c", OPEN_INT8], env=environment, stdout=subprocess.PIPE, text=True
-    )
-    slow = "8-bit products are no faster than 32-bit products on this processor\n"  # oneDNN makes them on Intel's alone
-    assert said.stdout in ("this processor has no exact 8-bit products\n", slow)
-
-
-numbers = st.floats(-100, 100, width=32)
-exact = pytest.mark.skipif(not is_exact(), reason="this processor has no exact 8-bit products")
-
-
-@exact
-@given(st.data(), st.integers(1, 5), st.integers(2, 40), st.integers(1, 5), st.booleans())
-def test_a_product_in_8_bits_is_off_by_no_more_than_its_rounding(
-    data, rows, inputs, outputs, has_bias
-):
-    def draw(*shape: int) -> torch.Tensor:
-        size = math.prod(shape)
-        return torch.tensor(data.draw(st.lists(numbers, min_size=size, max_size=size))).view(shape)
-
-    layer, x = torch.nn.Linear(inputs, outputs, bias=has_bias), draw(rows, inputs)
-    layer.weight.data = draw(outputs, inputs)
-    holder = torch.nn.Sequential(layer)
-    with torch.inference_mode():
-        exact = layer(x)
-        found = quantise(holder)(x)
-        assert torch.equal(holder(x[:1]), found[:1])  # whatever else is in the batch
-    half_x = x.abs().amax(1, keepdim=True) / 254
-    half_w = layer.weight.abs().amax(1) / 254
-    off = (
-        half_x * layer.weight.abs().sum(1)
-        + half_w * x.abs().sum(1, keepdim=True)
-        + half_x * half_w * inputs
-    )
-    assert ((found - exact).abs() <= off * 1.001 + 1e-3).all()
-
-
-FAMILIES = {
-    **KINDS,
-    "experts": with_options(SMALL, experts=4, experts_per_token=2),
-    "window": replace(SMALL, window=2),
-    "recurrent": replace(SMALL, kind="recurrent", attention="additive"),
-    "convolutional": replace(SMALL, kind="convolutional"),
-    "bytenet": replace(SMALL, kind="bytenet"),
-}
-
-
-@exact
-@pytest.mark.parametrize("family", FAMILIES)
-def test_every_family_in_8_bits_is_nearly_the_same_model(family):
-    model = build(FAMILIES[family]).eval()
-    before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    targets = [source[::-1] for source in SOURCES]
-    own, rounded = TorchEngine([model]), TorchEngine([quantise(copy.deepcopy(model))])
-    exact, found = own.log_probs(SOURCES, targets), rounded.log_probs(SOURCES, targets)
-    assert found != exact
-    for one, other, target in zip(exact, found, targets, strict=True):
-        assert abs(sum(one) - sum(other)) / (len(target) + 1) < 0.05
-    alone = [
-        sum(*rounded.log_probs([source], [target]))
-        for source, target in zip(SOURCES, targets, strict=True)
-    ]
-    assert list(map(sum, found)) == pytest.approx(alone, abs=0.05)
-    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
-    assert search(rounded, SOURCES, 12, beam_size=2)
 
 
 def test_ctranslate2_positions_equal_the_sinusoids(tmp_path):

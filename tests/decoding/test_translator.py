@@ -45,7 +45,6 @@ from transduce.tokens.batching import batches
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2.convert import convert
 from transduce.wings.ct2.engine import CTranslate2Engine
-from transduce.wings.int8 import quantise
 
 WORDS = {
     "dog": "Hund",
@@ -111,7 +110,7 @@ def own(models: Sequence[Seq2Seq], tokenizer: Tokenizer, config: DecodeConfig) -
     return Translator(TorchEngine(models), tokenizer, config)
 
 
-@pytest.fixture(scope="module", params=["torch", "int8", "ctranslate2"])
+@pytest.fixture(scope="module", params=["torch", "ctranslate2"])
 def translator(
     model: Seq2Seq,
     tokenizer: Tokenizer,
@@ -121,8 +120,6 @@ def translator(
     """All engines obey the same laws."""
     if request.param == "torch":
         return own([model], tokenizer, CONFIG)
-    if request.param == "int8":
-        return own([quantise(copy.deepcopy(model))], tokenizer, CONFIG)
     folder, config = tmp_path_factory.mktemp("engine"), model_config(tokenizer)
     convert(model, config, folder, "float32")
     return Translator(CTranslate2Engine(folder, "float32", config, threads=2), tokenizer, CONFIG)

@@ -29,7 +29,7 @@ class SubwordSampler:
         """`strength` is the probability of leaving out a merge for BPE, and alpha for unigram."""
         self._strength = strength
         self._draw = self._draw_bpe if vocabulary.kind == "bpe" else self._draw_unigram
-        pieces = vocabulary.pieces(range(vocabulary.size))
+        pieces = vocabulary.all_pieces()
         scores = vocabulary.scores()
         # A piece without a score, such as a byte, is never divided. Here its name begins with NUL, as no piece does.
         names = [

@@ -175,9 +175,9 @@ def translate(
         source: With a multilingual model, the language code of the input.
         target: With a multilingual model, the language code of the output.
         n_best: Number of translations per line, best first. A number above 1 turns on --json.
-        engine: `torch`, built in, runs every model; `int8` is torch with 8-bit matrix products, on a CPU; `ctranslate2`
-            is faster, for Transformers on a CPU; `blockwise` is greedy search with a model.block_size above 1; `auto`
-            is ctranslate2 if it translates as well as torch, else torch.
+        engine: `torch`, built in, runs every model; `ctranslate2` is faster, for Transformers on a CPU; `blockwise` is
+            greedy search with a model.block_size above 1; `auto` is ctranslate2 if it translates as well as torch, else
+            torch.
         sentences: Translate each sentence of a line separately; tags and placeholders are preserved.
         redo: In a bilingual document, also translate texts that already have a translation that nobody has approved.
         json: Write a JSON object per line: text, score, tokens, alternatives, flags (reasons to check it) and

@@ -47,7 +47,7 @@ def load(
     """Load a translator from a model folder, or from several model folders as an ensemble.
 
     `options` overrides search options (decode.*) of the first model. The engine "torch" is a beam search for every
-    model and every device. "int8" is this search with 8-bit matrix products on a CPU. "ctranslate2" is faster on a CPU,
+    model and every device. "ctranslate2" is faster on a CPU,
     but supports only single Transformers. "auto" chooses "ctranslate2" if it is installed, supports the model and the
     device, and translates as well as "torch". Otherwise, "auto" chooses "torch". "blockwise" is greedy search with a
     model.block_size above 1. If `device` is None, "torch", "auto" and "blockwise" use the GPU if there is one. If

@@ -15,7 +15,6 @@ OpenEngine = Callable[[ModelToOpen], Engine | Refusal]
 # The engines that users can name; each is an `OpenEngine`.
 ENGINES = {
     "torch": "transduce.decoding.torch_engine:open_engine",  # our own search, for every model
-    "int8": "transduce.wings.int8:open_engine",  # our own search with 8-bit matrix products
     "ctranslate2": "transduce.wings.ct2.opening:open_engine",
 }
 # "auto" uses the first of these engines that returns no Refusal.

@@ -70,14 +70,8 @@ class TorchEngine:
     @property
     def weight_bytes(self) -> int:
         """The memory for the weights."""
-        found: dict[int, int] = {}  # by address, since modules can share weights
-        for module in chain.from_iterable(model.modules() for model in self.models):
-            # Or weights in 8 bits.
-            tensors = chain(module.parameters(recurse=False), vars(module).values())
-            found |= {
-                each.data_ptr(): each.nbytes for each in tensors if isinstance(each, torch.Tensor)
-            }
-        return sum(found.values())
+        weights = chain.from_iterable(model.parameters() for model in self.models)
+        return sum(weight.nbytes for weight in weights)
 
     def budget(self, config: DecodeConfig, total: int) -> int:
         """The number of source tokens per request that fits into config.max_tokens and keeps all workers busy."""
@@ -160,10 +154,9 @@ def open_engine(
     model: ModelToOpen,
     *,
     name: str = "torch",
-    transform: Callable[[Seq2Seq], Seq2Seq] | None = None,
     engine: type[TorchEngine] = TorchEngine,
 ) -> TorchEngine:
-    """Load the models, apply `transform` to each of them, and make an engine."""
+    """Load the models and make an engine."""
     device = model.device or choose_device()
     keep_memory()
     if model.threads:
@@ -172,9 +165,8 @@ def open_engine(
     for folder, description in zip(model.folders, model.descriptions, strict=True):
         network = load_network(description, device)
         bundles.append(Bundle(folder.absolute(), description.config, model.tokenizer, network))
-    networks = [bundle.model for bundle in bundles]
     return engine(
-        [transform(network) for network in networks] if transform else networks,
+        [bundle.model for bundle in bundles],
         name=name,
         layers=lambda: [alignment_layer(bundle) for bundle in bundles],
     )

@@ -7,7 +7,7 @@ from itertools import chain, pairwise
 from unicodedata import category, combining
 
 from transduce.inline.placeholders import Masked
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import needing
 from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.tokens.spans import Span
 
@@ -116,12 +116,8 @@ def _cut(paragraph: str, language: str) -> list[str]:
 
 def _ends(text: str, language: str) -> list[int]:
     """The positions where the sentences of a text end; the last one is the end of the text."""
-    try:
+    with needing("documents", "Splitting texts into sentences"):
         from sentencex import segment
-    except ImportError:
-        raise UserError(
-            "Splitting texts into sentences needs the package sentencex.", Hint.install("documents")
-        ) from None
     ends = list[int]()
     done = 0
     readable = BLANKS_BEFORE_STOP.sub(

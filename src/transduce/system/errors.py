@@ -2,7 +2,8 @@
 
 import difflib
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
 
@@ -53,6 +54,15 @@ class UserError(Exception):
         self.cause = cause
         self.hint = Hint.about(hint, *options) if isinstance(hint, str) else hint
         super().__init__(f"{cause} {self.hint.text}" if self.hint else cause)
+
+
+@contextmanager
+def needing(extra: str, purpose: str) -> Iterator[None]:
+    """Raise UserError if an import in the `with` block fails: the purpose needs a package of an extra."""
+    try:
+        yield
+    except ImportError as error:
+        raise UserError(f"{purpose} needs the package {error.name}.", Hint.install(extra)) from None
 
 
 class DamagedError(UserError):

@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import Hint, UserError, needing
 from transduce.system.files import write_file
 from transduce.text.file_kinds import QT_LINGUIST, UNREADABLE, kind_of, utf_16
 
@@ -76,12 +76,8 @@ def suffixes(file: str) -> tuple[str, str]:
 
 
 def _zstandard() -> Any:
-    try:
+    with needing("zstd", "Reading .zst files"):
         import zstandard
-    except ImportError:
-        raise UserError(
-            "Reading .zst files needs the package zstandard.", Hint.install("zstd")
-        ) from None
     return zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()  # as of --long=31
 
 

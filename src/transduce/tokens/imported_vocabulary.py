@@ -4,7 +4,7 @@ A SentencePiece model splits text into pieces, and a list of pieces defines thei
 decode(encode(text)) may differ from the text.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 from transduce.config.schema import PLACEHOLDER_TOKENS, UNK
@@ -124,13 +124,3 @@ def is_code(piece: str) -> bool:
 def language_of(piece: str) -> str:
     """The language of a piece such as >>de<<."""
     return piece.removeprefix(LANGUAGE_CODE_START).removesuffix(LANGUAGE_CODE_END)
-
-
-def without_code(text: str, pieces: Container[str]) -> tuple[list[str], str]:
-    """The language code before a text, as a list of at most one piece, and the remaining text."""
-    end = text.find(LANGUAGE_CODE_END) + len(LANGUAGE_CODE_END)
-    return (
-        ([text[:end]], text[end:])
-        if text.startswith(LANGUAGE_CODE_START) and text[:end] in pieces
-        else ([], text)
-    )

@@ -147,7 +147,7 @@ class Tokenizer:
     def same_pieces(self, other: "Tokenizer") -> bool:
         """Whether every id stands for an identical piece in both tokenizers, as an ensemble requires."""
         return all(
-            mine.pieces(range(mine.size)) == theirs.pieces(range(theirs.size))
+            mine.all_pieces() == theirs.all_pieces()
             for mine, theirs in ((self.source, other.source), (self.target, other.target))
         )
 

@@ -156,7 +156,7 @@ class Vocabulary:
 
     def scores(self) -> list[float | None]:
         """The score of each piece: minus its rank, or its log-probability. None for bytes and special pieces."""
-        ids = [self.processor.piece_to_id(piece) for piece in self.pieces(range(self.size))]
+        ids = [self.processor.piece_to_id(piece) for piece in self.all_pieces()]
         return [
             None
             if token <= UNK or self.processor.is_control(token) or self.processor.is_byte(token)
@@ -243,6 +243,10 @@ class Vocabulary:
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The pieces of ids, with U+2581 in place of each space."""
         return self.processor.id_to_piece([int(token) for token in ids])
+
+    def all_pieces(self) -> list[str]:
+        """The pieces of all ids."""
+        return self.pieces(range(self.size))
 
 
 def open_model(model: bytes) -> sentencepiece.SentencePieceProcessor:

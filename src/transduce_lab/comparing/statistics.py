@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import needing
 
 LEVEL = 0.05  # of the tests, for a whole table
 MAX_DEGREES = 1_000.0  # of freedom; more make no difference
@@ -82,10 +82,8 @@ def difference(row: Spread, base: Spread, sentence_error: float, sentences: int)
 
 def student(degrees: float) -> Any:
     """Student's t distribution. Raises UserError if scipy is missing."""
-    try:
+    with needing("lab", "Comparing rows"):
         from scipy.stats import t
-    except ModuleNotFoundError:
-        raise UserError("Comparing rows needs the package scipy.", Hint.install("lab")) from None
     return t(min(degrees, MAX_DEGREES))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from sacrebleu.metrics.bleu import BLEU
 
 from transduce.evaluation.scores import check_counts
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError, needing
 
 LANGUAGES = "de", "fr"  # target languages in the paper
 COMPOUND = re.compile(r"(\S)-(\S)")
@@ -54,11 +54,7 @@ def moses_tokenizer(language: str) -> Any:
         raise UserError(
             f"The paper reports BLEU for {' and '.join(LANGUAGES)}, not for '{language}'."
         )
-    try:
+    with needing("lab", "The BLEU of the paper"):
         from sacremoses import MosesTokenizer
-    except ImportError:
-        raise UserError(
-            "The BLEU of the paper needs the package sacremoses.", Hint.install("lab")
-        ) from None
     tokenizer = MosesTokenizer(lang=language)
     return lambda text: tokenizer.tokenize(text, return_str=True)

@@ -46,7 +46,7 @@ class Parser:
         config = replace(config, **PLAIN_SEARCH)  # trees repeat symbols
         engine = TorchEngine(networks)
         self._unconstrained = Translator(engine, tokenizer, config)
-        pieces = tokenizer.target.pieces(range(tokenizer.target.size))
+        pieces = tokenizer.target.all_pieces()
         self._kinds = kinds_of(pieces, list(symbols.values())).to(engine.device)
         self._constrained = Translator(
             TorchEngine(networks, token_filter=self._token_filter), tokenizer, config

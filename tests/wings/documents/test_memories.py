@@ -248,7 +248,7 @@ def test_endless_segment_does_not_fill_the_memory(folder: Path) -> None:
 def test_units_inherit_only_the_needed_attributes() -> None:
     """All attributes of all enclosing elements would be a quadratic number."""
     content = b'<tmx srclang="en" x="1"><a translate="no"><tu y="2"/></a></tmx>'
-    (unit,) = UnitReader("a.tmx", ["tu"], 2, lambda *_: None).read([content])
+    (unit,) = UnitReader("a.tmx", "tmx", ["tu"], 2, lambda *_: None).read([content])
     assert unit.attributes == {"srclang": "en", "translate": "no"}
 
 

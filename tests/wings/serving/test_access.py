@@ -37,7 +37,7 @@ from transduce.wings.serving.downloads import Downloads
 from transduce.wings.serving.keys import Keys, add_key
 from transduce.wings.serving.languages import Detector
 from transduce.wings.serving.limits import Limits
-from transduce.wings.serving.payload import Texts, _is_deeper, parse
+from transduce.wings.serving.payload import Texts, parse
 
 WORDED = {"q": "ka lo", "source": "ka", "target": "zu"}
 NOBODY = Keys()
@@ -110,7 +110,7 @@ def test_everything_needs_a_key_but_the_page_and_health(
     free |= {f"/{name}" for name in page - {"index.html"}}
     with client(app) as asking:
         seen = set()
-        for route in app._app.routes:
+        for route in app.app.routes:
             path = route.path.format(kept="x")
             for method in route.methods:
                 status = asking.request(method, path).status_code
@@ -501,10 +501,13 @@ def test_json_depth_ignores_strings(value: object) -> None:
         )
         return 0 if inner is None else 1 + max(map(depth, inner), default=0)
 
-    body = json.dumps(value).encode()
-    assert [_is_deeper(body, limit) for limit in range(5)] == [
-        depth(value) > limit for limit in range(5)
-    ]
+    body = json.dumps({"q": value}).encode()
+    for limit in range(1, 5):
+        if depth(value) < limit:
+            assert parse(body, "", b"", limit) == {"q": value}
+        else:
+            with pytest.raises(UserError, match=f"exceeds {limit} levels"):
+                parse(body, "", b"", limit)
 
 
 def test_the_languages_of_the_server_are_detected_first() -> None:
@@ -561,7 +564,10 @@ def test_names_of_documents_as_in_emails(tokenizer: Tokenizer, engine: Echo) -> 
             assert found.endswith(expected), (name, found)
         half = {"file": ("=?unicode_escape?Q?=5Cud800=2Etxt?=", b"ka lo")}  # of a surrogate pair
         assert "has no suffix" in asking.post("/translate_file", data=WORDED, files=half).text
-        for fields, reason in (({"source": "ka"}, "source and target"), ({"target": "zu"}, "")):
+        for fields, reason in (
+            ({"source": "ka"}, "target: field required"),
+            ({"target": "zu"}, ""),
+        ):
             answer = asking.post(
                 "/translate_file", data=fields, files={"file": ("a.txt", b"ka lo")}
             )

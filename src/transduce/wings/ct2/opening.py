@@ -40,15 +40,12 @@ def open_engine(model: ModelToOpen) -> CTranslate2Engine | Refusal:
         if compute_type:
             remove_leftovers(place.parent, place.name)
             return CTranslate2Engine(place, compute_type, model.config.model, threads)
-        opened: CTranslate2Engine | Refusal = WORSE
-        if compute_type is None:
-            # Needs torch, which takes a second to load.
-            from transduce.wings.ct2.build import (
-                build_and_open,
-            )
+        if compute_type is not None:
+            return WORSE
+        # Needs torch, which takes a second to load.
+        from transduce.wings.ct2.build import build_and_open
 
-            opened = build_and_open(model, folder, place, threads)
-        return opened
+        return build_and_open(model, folder, place, threads)
     except (ImportError, OSError, UserError) as error:
         refusal = Refusal(f"it can't be built: {str(error).rstrip('.')}")
     if not model.required:

@@ -220,11 +220,9 @@ def decode_pieces(
     codec = choose_codec(beginning, name, declaration)
     decoder = codecs.getincrementaldecoder(codec)("surrogateescape" if lenient else "strict")
     line = 1
-    for piece, is_last in chain(
-        ((piece, False) for piece in chain((beginning,), stream)), ((b"", True),)
-    ):
+    for piece in chain([beginning], stream, [None]):  # None: the end
         try:
-            text = decoder.decode(piece, is_last)
+            text = decoder.decode(piece or b"", final=piece is None)
         except UnicodeDecodeError as error:
             line += error.object[: error.start].decode(codec, "ignore").count("\n")
             wrong = f"byte 0x{error.object[error.start]:02X} is not {codec.upper()}"

@@ -72,15 +72,13 @@ def _groups(
         )
         source_end = i + source_first
         target_end = j + (not source_first)
-        has_grown = True
-        while has_grown:
-            has_grown = False
+        size = 0
+        while size < source_end + target_end:
+            size = source_end + target_end
             if target_end < len(targets) and _belongs(targets[target_end], sources[i:source_end]):
-                target_end = target_end + 1
-                has_grown = True
+                target_end += 1
             if source_end < len(sources) and _belongs(sources[source_end], targets[j:target_end]):
-                source_end = source_end + 1
-                has_grown = True
+                source_end += 1
         yield sources[i:source_end], targets[j:target_end]
         i = source_end
         j = target_end

@@ -24,11 +24,11 @@ from transduce.wings.documents.xml import (
     Element,
     Unit,
     UnitReader,
-    as_content,
     decode_xml,
     has_text,
     indentation,
     source_text,
+    target_slot,
 )
 
 MAX_SEGMENT_CHARACTERS = 1_000_000
@@ -106,13 +106,14 @@ def read_tmx(file: DocumentFile) -> Document:
             source = next(
                 (code for code in spoken_in if language_distance(code, target) is None), unit.origin
             )
-        is_empty &= not choose_languages(codes, unit.origin, source)
-        if both := choose_languages(codes, unit.origin, source, target):
-            spoken, written = (unit.variants[codes.index(code)] for code in both)
-            if file.redo or not has_text(written.content):
-                slots.append(_existing_target(unit.unit, spoken, written))
-        elif one := choose_languages(codes, unit.origin, source):
-            slots.append(_new_target(text, unit.unit, unit.variants[codes.index(one[0])], language))
+        chosen = choose_languages(codes, unit.origin, source, target)
+        chosen = chosen or choose_languages(codes, unit.origin, source)
+        if chosen:
+            is_empty = False
+            spoken, *others = (unit.variants[codes.index(code)] for code in chosen)
+            written = others[0] if others else None
+            if file.redo or not written or not has_text(written.content):
+                slots.append(_slot(text, unit.unit, spoken, written, language))
     if is_empty and any(unit.codes for unit in units):
         raise _without_units(file.name, file.source, Counter(unit.codes for unit in units))
     return Document(file.name, text, codec, tuple(slot for slot in slots if has_text(slot.text)))
@@ -137,12 +138,7 @@ def segment_text(raw: str, name: str, line: int) -> str:
             Hint("Remove it."),
         )
     if "<" in raw:
-        raw = (
-            NOT_A_TAG.sub(lambda match: escape(match[1] or ""), raw)
-            if "<!" in raw or "<?" in raw
-            else raw
-        )
-        raw = _without_formatting(raw)
+        raw = _without_formatting(NOT_A_TAG.sub(lambda match: escape(match[1] or ""), raw))
     if "&" in raw and (
         unknown := next((name for name in ENTITY.findall(raw) if unescape(name) == name), None)
     ):
@@ -238,21 +234,17 @@ def language_distance(code: str, wanted: str) -> int | None:
 
 
 def _units(pieces: Iterable[bytes], name: str) -> Iterator[_Memory]:
-    is_tmx = False
     origin = ""
 
     def start(element: str, attributes: dict[str, str]) -> None:
-        nonlocal is_tmx, origin
-        is_tmx |= element == "tmx"
+        nonlocal origin
         if element == "header":
             origin = attributes.get("srclang", "")
 
-    for unit in UnitReader(name, ["tu"], 2, start).read(pieces):
+    for unit in UnitReader(name, "tmx", ["tu"], 2, start).read(pieces):
         variants = list(_variants(unit))
         codes = tuple([language_code(variant.language) for variant in variants])
         yield _Memory(unit, language_code(unit.attributes.get("srclang", origin)), variants, codes)
-    if not is_tmx:
-        raise UserError(f"{name} is XML but not TMX: it has no element <tmx>.")
 
 
 def _variants(unit: Unit) -> Iterator[_Variant]:
@@ -274,27 +266,13 @@ def _spelling(units: Sequence[_Memory], target: str) -> str:
     return min(near, key=lambda each: distances[each] or 0, default=target.replace("_", "-"))
 
 
-def _existing_target(unit: Unit, spoken: _Variant, written: _Variant) -> Slot:
-    begin, end, _ = unit.fill(written.segment, "")
-    text, kind = source_text(spoken.content, preserve=True)
-
-    def write(translation: str) -> str:
-        return unit.fill(written.segment, as_content(translation, spoken.content))[2]
-
-    return Slot(text, written.content, unit.line, begin, end, write, kind)
-
-
-def _new_target(text: str, unit: Unit, spoken: _Variant, language: str) -> Slot:
-    """The slot for a new <tuv> element after the source's <tuv> element."""
-    end = unit.end(spoken.element)
-    before = indentation(text, unit.character(spoken.element.begin))
+def _slot(text: str, unit: Unit, spoken: _Variant, written: _Variant | None, language: str) -> Slot:
+    """The slot at a unit's existing <tuv> element, or for a new one after the source's <tuv> element."""
     variant = spoken.element.full_name
     segment = spoken.segment.full_name
     key = "xml:lang" if "xml:lang" in spoken.element.attributes else "lang"
-
-    def write(translation: str) -> str:
-        content = f"<{segment}>{as_content(translation, spoken.content)}</{segment}>"
-        return f'{before}<{variant} {key}="{language}">{content}</{variant}>'
-
-    said, kind = source_text(spoken.content, preserve=True)
-    return Slot(said, "", unit.line, end, end, write, kind)
+    before = indentation(text, unit.character(spoken.element.begin))
+    opening = f'{before}<{variant} {key}="{language}"><{segment}>'
+    new = (unit.end(spoken.element), opening, f"</{segment}></{variant}>")
+    said = source_text(spoken.content, preserve=True)
+    return target_slot(unit, spoken.segment, written and written.segment, said, new)

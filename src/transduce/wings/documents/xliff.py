@@ -6,7 +6,6 @@ from xml.sax.saxutils import quoteattr
 
 from transduce.inline.blocks import spaced
 from transduce.inline.placeholders import mask
-from transduce.system.errors import UserError
 from transduce.text.formats import CorpusFile, DocumentFile, TextKind, TextPair
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import Document, Slot, check_language
@@ -14,11 +13,11 @@ from transduce.wings.documents.xml import (
     Element,
     Unit,
     UnitReader,
-    as_content,
     decode_xml,
     has_text,
     indentation,
     source_text,
+    target_slot,
 )
 
 UNIT_NAMES = ("trans-unit", "segment")  # in 1.x and in 2.x
@@ -38,8 +37,7 @@ class _Segment(NamedTuple):
     source: Element
     target: Element | None
     before_target: Element  # the element after which a new target is inserted
-    text: str  # of the source
-    kind: TextKind
+    text: tuple[str, TextKind]  # of the source
     states: set[str | None]  # of the unit and its target
 
     @property
@@ -80,10 +78,8 @@ def read_translated_xliff(
     """Yield pairs of source and target from a file that arrives in chunks."""
     for segment in _segments(content, name, source, target):
         if segment.is_translated:
-            source_text, target_text = (
-                _plain_text(text, segment.kind) for text in (segment.text, segment.translation)
-            )
-            yield source_text, target_text, segment.unit.line
+            text, kind = segment.text
+            yield _plain_text(text, kind), _plain_text(segment.translation, kind), segment.unit.line
 
 
 def _plain_text(content: str, kind: TextKind) -> str:
@@ -94,23 +90,18 @@ def _plain_text(content: str, kind: TextKind) -> str:
 
 def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> Iterator[_Segment]:
     """The units that may be translated; raises UserError if the file is not XLIFF or declares other languages."""
-    is_xliff = False
 
     def start(element: str, attributes: dict[str, str]) -> None:
-        nonlocal is_xliff
         if element in ("xliff", "file"):
-            is_xliff = True
             spoken = attributes.get("source-language") or attributes.get("srcLang") or ""
             written = attributes.get("target-language") or attributes.get("trgLang") or ""
             check_language(name, "from", spoken, source)
             check_language(name, "into", written, target)
 
-    for unit in UnitReader(name, UNIT_NAMES, MAX_LEVELS, start).read(content):
+    for unit in UnitReader(name, "xliff", UNIT_NAMES, MAX_LEVELS, start).read(content):
         is_protected = unit.attributes.get("translate") == "no"
         if not is_protected and unit.attributes.get("restype") != PO_HEADER:
             yield from _segments_of(unit)
-    if not is_xliff:
-        raise UserError(f"{name} is XML but not XLIFF: it has no element <xliff>.")
 
 
 def _segments_of(unit: Unit) -> Iterator[_Segment]:
@@ -129,9 +120,9 @@ def _segments_of(unit: Unit) -> Iterator[_Segment]:
         pairs = [(parts[number], element) for number, element in translated.items()]
     space = spoken.attributes.get("xml:space") or unit.attributes.get("xml:space")
     for own, other in pairs:
-        text, kind = source_text(unit.text(own), preserve=space == "preserve")
-        if text.strip():
-            yield _Segment(unit, own, other, before_target, text, kind, states)
+        text = source_text(unit.text(own), preserve=space == "preserve")
+        if text[0].strip():
+            yield _Segment(unit, own, other, before_target, text, states)
 
 
 def _marked(element: Element | None) -> dict[str, Element]:
@@ -150,8 +141,7 @@ def _slot(text: str, segment: _Segment, language: str) -> Slot:
     """The slot at a unit's existing target, or at the place for a new target."""
     unit = segment.unit
     source = segment.source
-    target = segment.target
-    new_name = source.full_name.removesuffix("source") + "target"
+    name = source.full_name.removesuffix("source") + "target"
     declared = unit.attributes.get("target-language") or unit.attributes.get("trgLang")
     same = {**source.attributes, "xml:lang": declared or language.replace("_", "-")}
     attributes = "".join(
@@ -159,14 +149,6 @@ def _slot(text: str, segment: _Segment, language: str) -> Slot:
         for key in ("xml:lang", "xml:space")
         if key in source.attributes
     )
-    new_tag = f"<{new_name}{attributes}>"
-    before = "" if target else indentation(text, unit.character(source.begin))
-
-    def write(translation: str) -> str:
-        content = as_content(translation, unit.text(source))
-        return (
-            unit.fill(target, content)[2] if target else f"{before}{new_tag}{content}</{new_name}>"
-        )
-
-    begin, end = unit.fill(target, "")[:2] if target else [unit.end(segment.before_target)] * 2
-    return Slot(segment.text, segment.translation, unit.line, begin, end, write, segment.kind)
+    opening = f"{indentation(text, unit.character(source.begin))}<{name}{attributes}>"
+    new = (unit.end(segment.before_target), opening, f"</{name}>")
+    return target_slot(unit, source, segment.target, segment.text, new)

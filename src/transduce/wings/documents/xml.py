@@ -4,7 +4,7 @@ The file must be well-formed and must not declare entities. External DTDs are ne
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from xml.parsers import expat
@@ -14,7 +14,7 @@ from transduce.inline.markup import pieces
 from transduce.inline.placeholders import mask
 from transduce.system.errors import Hint, UserError
 from transduce.text.formats import TextKind
-from transduce.wings.documents.document import decode, decode_pieces
+from transduce.wings.documents.document import Slot, decode, decode_pieces
 
 XML_ENCODING = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 UTF16_BY_FIRST_BYTES = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}  # without a byte order mark
@@ -89,15 +89,14 @@ class Unit(NamedTuple):
             element.last if is_empty else self.content.index(b">", element.last) + 1
         )
 
-    def fill(self, element: Element, text: str) -> tuple[int, int, str]:
-        """The begin, end and replacement of the edit that gives an element a new text."""
-        begin = element.begin
+    def inside(self, element: Element) -> tuple[int, int, str, str]:
+        """The begin and end of an element's content in the file, and the tags that an empty element needs around it."""
         tag = self._tag(element)
+        end = self.character(element.last)
         if tag.endswith(b"/>"):
-            text = f"{tag[:-2].decode().rstrip()}>{text}</{element.full_name}>"
-        else:
-            begin += len(tag)
-        return self.character(begin), self.character(element.last), text
+            opening = f"{tag[:-2].decode().rstrip()}>"
+            return self.character(element.begin), end, opening, f"</{element.full_name}>"
+        return self.character(element.begin + len(tag)), end, "", ""
 
     def _tag(self, element: Element) -> bytes:
         tag = TAG_BYTES.match(self.content, element.begin)
@@ -105,24 +104,18 @@ class Unit(NamedTuple):
         return tag.group()
 
 
+@dataclass
 class UnitReader:
-    """Finds translation units in a stream of bytes.
+    """Finds translation units in a stream of bytes."""
 
-    `units` names the elements to find, and `levels` limits the depth of the descendants in each unit. For each element
-    outside the units, `on_start` receives the name without its prefix, and the attributes.
-    """
+    name: str  # of the file
+    root: str  # the name of the root element
+    units: Collection[str]  # the names of the units' elements
+    levels: int  # limits the depth of the descendants in each unit
+    # For each element outside the units, receives the name without its prefix, and the attributes.
+    on_start: Callable[[str, dict[str, str]], object]
 
-    def __init__(
-        self,
-        name: str,
-        units: Iterable[str],
-        levels: int,
-        on_start: Callable[[str, dict[str, str]], object],
-    ) -> None:
-        self._name = name
-        self._unit_names = {*units}
-        self._levels = levels
-        self._on_start = on_start
+    def __post_init__(self) -> None:
         self._expat = expat.ParserCreate("utf-8")
         self._expat.StartElementHandler = self._start
         self._expat.EndElementHandler = self._end
@@ -137,22 +130,30 @@ class UnitReader:
         self._attributes: list[dict[str, str]] = [{}]
         self._depth = 0  # number of open elements in the open unit, itself included
         self._open: list[Element] = []  # the recorded open elements
-        self._units: list[Unit] = []  # complete units, not yet yielded
+        self._complete: list[Unit] = []  # units that are not yet yielded
+        self._has_root = False
 
     def read(self, pieces: Iterable[bytes]) -> Iterator[Unit]:
-        """The file's units; raises UserError for malformed XML, declared entities and long gaps between units."""
-        for text in decode_pieces(pieces, self._name, _declared, XML_DECLARATION_BYTES):
+        """The file's units; raises UserError for malformed XML, declared entities and long gaps between units.
+
+        Raises UserError at the end of a file that lacks the root element.
+        """
+        for text in decode_pieces(pieces, self.name, _declared, XML_DECLARATION_BYTES):
             yield from self._parse(text.encode())
             if (
                 self._buffer_begin + len(self._buffer) - self._last_unit_end
                 > MAX_BYTES_WITHOUT_UNIT
             ):
                 raise UserError(
-                    f"{self._name}:{self._expat.CurrentLineNumber}: more than "
+                    f"{self.name}:{self._expat.CurrentLineNumber}: more than "
                     f"{MAX_BYTES_WITHOUT_UNIT:,} bytes without a translation unit.",
                     Hint("Remove these bytes."),
                 )
         yield from self._parse(b"", last=True)
+        if not self._has_root:
+            raise UserError(
+                f"{self.name} is XML but not {self.root.upper()}: it has no element <{self.root}>."
+            )
 
     def _parse(self, content: bytes, *, last: bool = False) -> list[Unit]:
         """Parse the next bytes of the file; returns the units that end in these bytes."""
@@ -169,10 +170,10 @@ class UnitReader:
                 else ""
             )
             raise UserError(
-                f"{self._name}:{error.lineno}: not well-formed XML: {reason}{truncated}."
+                f"{self.name}:{error.lineno}: not well-formed XML: {reason}{truncated}."
             ) from None
-        units = self._units
-        self._units = []
+        units = self._complete
+        self._complete = []
         return units
 
     def _drop_before(self, byte: int) -> None:
@@ -183,7 +184,7 @@ class UnitReader:
         self._buffer_begin = byte
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        if self._depth > self._levels:
+        if self._depth > self.levels:
             self._depth += 1
             return
         place = self._expat.CurrentByteIndex
@@ -191,8 +192,10 @@ class UnitReader:
             self._last_tag = place
             own = {key: value for key, value in attributes.items() if key in INHERITED_ATTRIBUTES}
             self._attributes.append(self._attributes[-1] | own)
-            if (local_name := name.rpartition(":")[2]) not in self._unit_names:
-                self._on_start(local_name, attributes)
+            local_name = name.rpartition(":")[2]
+            self._has_root |= local_name == self.root
+            if local_name not in self.units:
+                self.on_start(local_name, attributes)
                 return
             self._line = self._expat.CurrentLineNumber
             self._drop_before(place)
@@ -203,7 +206,7 @@ class UnitReader:
         self._depth += 1
 
     def _end(self, _name: str) -> None:
-        if self._depth > self._levels + 1:
+        if self._depth > self.levels + 1:
             self._depth -= 1
             return
         place = self._expat.CurrentByteIndex
@@ -215,7 +218,7 @@ class UnitReader:
                 return
             content = bytes(self._buffer[: element.last])
             self._last_unit_end = place
-            self._units.append(
+            self._complete.append(
                 Unit(element.children, content, self._characters, self._line, self._attributes[-1])
             )
         self._last_tag = place
@@ -229,7 +232,7 @@ class UnitReader:
 
     def _refuse_declaration(self, *_: Any) -> None:
         raise UserError(
-            f"{self._name}:{self._expat.CurrentLineNumber}: the document type "
+            f"{self.name}:{self._expat.CurrentLineNumber}: the document type "
             "declares entities or elements, which can expand the file without limit "
             "or include other files.",
             Hint("Remove the declarations."),
@@ -245,6 +248,26 @@ def indentation(text: str, place: int) -> str:
     """The line break, spaces and tabs directly before a position."""
     match = INDENTATION.search(text, max(0, place - 200), place)
     return match.group() if match else ""
+
+
+def target_slot(
+    unit: Unit,
+    source: Element,
+    target: Element | None,
+    text: tuple[str, TextKind],
+    new: tuple[int, str, str],
+) -> Slot:
+    """The slot for the translation of a source element, whose text and kind are `text`.
+
+    `new` is the place in the file, the opening and the closing of a target element that is missing.
+    """
+    begin, end, opening, closing = unit.inside(target) if target else (new[0], *new)
+
+    def write(translation: str) -> str:
+        return f"{opening}{as_content(translation, unit.text(source))}{closing}"
+
+    present = unit.text(target) if target else ""
+    return Slot(text[0], present, unit.line, begin, end, write, text[1])
 
 
 def has_text(content: str) -> bool:

@@ -3,7 +3,6 @@
 The folder contains model.bin, config.json, the vocabulary and one or two SentencePiece models.
 """
 
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +10,9 @@ from pathlib import Path
 import sentencepiece
 
 from transduce.model_folder import Bundle
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError, needing
 from transduce.system.machine import cores
-from transduce.tokens.imported_vocabulary import without_code
+from transduce.text.pairs import Pair
 from transduce.tokens.vocabulary import SPACE
 from transduce.wings.ct2.convert import Pieces, convert
 from transduce.wings.export.parity import Output, Runner
@@ -29,7 +28,6 @@ def usage(model: Bundle) -> str:
     decode = model.config.decode
     joint = len({*tokenizer.models}) == 1
     source, target = _names(joint=joint)
-    tags = tokenizer.source.tags
     return fill(
         "ctranslate2",
         source=source,
@@ -39,8 +37,7 @@ def usage(model: Bundle) -> str:
         max_extra_tokens=decode.max_extra_tokens,
         most=max_positions(model.config.model) - 1,
         plain="" if joint else f'.replace("{SPACE}", " ").strip()',
-        tag="".join(f'["{tag}"] + ' for tag in [*tags][:1]),
-        tags=about_tags(tags),
+        **about_tags(tokenizer.source.tags, '["{0}"] + '),
     )
 
 
@@ -48,15 +45,11 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
     """Write the folder's files; raises UserError if ctranslate2 is missing or doesn't support `compute_type`."""
     tokenizer = model.tokenizer
     pieces = Pieces(
-        tokenizer.source.pieces(range(tokenizer.source.size)),
-        tokenizer.target.pieces(range(tokenizer.target.size)),
+        tokenizer.source.all_pieces(),
+        tokenizer.target.all_pieces(),
     )
-    try:
+    with needing("export", "This export"):
         import ctranslate2  # noqa: F401
-    except ImportError:
-        raise UserError(
-            "This export needs the package ctranslate2.", Hint.install("export")
-        ) from None
     try:
         convert(model.model, model.config.model, folder, compute_type, pieces=pieces)
     except ValueError as error:
@@ -80,15 +73,12 @@ def runner(model: Path, *pieces: Path) -> Runner:
     joint = pieces[0] == pieces[1]
     ctranslate2.set_log_level(logging.ERROR)  # otherwise it prints the compute type
     source, target = (sentencepiece.SentencePieceProcessor(model_file=str(path)) for path in pieces)
-    [vocabulary] = [*model.glob("shared_vocabulary.json"), *model.glob("source_vocabulary.json")]
-    known = {*json.loads(vocabulary.read_bytes())}
     translator = ctranslate2.Translator(str(model), inter_threads=cores(), intra_threads=1)
 
-    def translate(texts: Sequence[str], max_tokens: int) -> list[Output]:
-        split_texts = [without_code(text, known) for text in texts]
-        rows = source.encode([text for _, text in split_texts], out_type=str)
+    def translate(pairs: Sequence[Pair], tags: Sequence[str], max_tokens: int) -> list[Output]:
+        rows = source.encode([pair.source for pair in pairs], out_type=str)
         results = translator.translate_batch(
-            [code + row for (code, _), row in zip(split_texts, rows, strict=True)],
+            [[tag, *row] if tag else row for tag, row in zip(tags, rows, strict=True)],
             beam_size=1,
             max_decoding_length=max_tokens,
             min_decoding_length=0,

@@ -59,25 +59,26 @@ def export(
     """
     config = model_folder.read_config(folder)
     _check(folder, config, form, compute_type)
+    other = FORMS[form]
     with write_folder(
         out, model_folder.describe(folder).size if compute_type == FLOAT32 else 0
     ) as aside:
         verify(folder, hashes=True, but=(model_folder.CARD,))
         model = model_folder.load(folder)
-        FORMS[form].write(model, aside, compute_type)
+        other.write(model, aside, compute_type)
         given = first_of_each_direction(pairs, MAX_COMPARED_SENTENCES)
         sentences = given or held_out(model, MAX_COMPARED_SENTENCES)
         parity = check_parity(
-            model, sentences, FORMS[form].open_runner(aside), exact=compute_type == FLOAT32
+            model, sentences, other.open_runner(aside), exact=compute_type == FLOAT32
         )
         text = card(
             config,
             f"Exported by transduce {version('transduce')} from the model {folder.resolve().name}: "
             f"{config.model.shape}; weights in {compute_type}.",
-            FORMS[form].usage(model),
+            other.usage(model),
             *([fill("placeholders")] if model.tokenizer.has_placeholder_tokens else []),
             "## Comparison with the model\n\n" + " ".join(parity.report()),
-            purpose=FORMS[form].title,
+            purpose=other.title,
         )
         (aside / model_folder.CARD).write_text(text, encoding="utf-8")
     return parity

@@ -29,8 +29,7 @@ from transduce.wings.export.onnx_engine import (
     SOURCE_INPUT,
     TOKENS,
     after,
-    memory_names,
-    state_names,
+    cache_names,
 )
 
 OPSET, IR_VERSION = 17, 8  # opset 17 is the first with LayerNormalization; newer runtimes read both
@@ -114,7 +113,7 @@ class Graph:
     def memory(self, model: Transformer) -> list[Any]:
         """Describe the tensors that the encoder passes to the decoder."""
         attentions = [layer.source_attention for layer in _decoder(model)]
-        names = memory_names(len(attentions))
+        names = cache_names(len(attentions), "source_")
         return [
             self.tensor(MASK, "BOOL", "b", 1, 1, "s"),
             *self.caches(names, attentions, "b", "s"),
@@ -298,7 +297,9 @@ def encoder(model: Transformer, config: ModelConfig) -> bytes:
     projected = [
         name for layer in _decoder(model) for name in graph.keys_values(x, layer.source_attention)
     ]
-    for name, known_as in zip(projected, memory_names(config.num_decoder_layers), strict=True):
+    for name, known_as in zip(
+        projected, cache_names(config.num_decoder_layers, "source_"), strict=True
+    ):
         graph.add("Identity", name, named=known_as)
     return graph.serialised([graph.tensor(SOURCE_INPUT, "INT64", "b", "s")], graph.memory(model))
 
@@ -306,8 +307,8 @@ def encoder(model: Transformer, config: ModelConfig) -> bytes:
 def decoder(model: Transformer, config: ModelConfig) -> bytes:
     """The content of decoder.onnx, the graph of one decoding step."""
     graph = Graph(config)
-    memory = iter(memory_names(config.num_decoder_layers))
-    states = state_names(config.num_decoder_layers)
+    memory = iter(cache_names(config.num_decoder_layers, "source_"))
+    states = cache_names(config.num_decoder_layers)
     state = iter(states)
     start = graph.add("Squeeze", graph.add("Shape", states[0], start=2, end=3))
     one = graph.add("Squeeze", graph.weight([1]))

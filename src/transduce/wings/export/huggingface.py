@@ -14,8 +14,9 @@ from safetensors.torch import save_file
 from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig
 from transduce.model.transformer import Transformer
 from transduce.model_folder import Bundle
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import needing
 from transduce.system.files import to_json
+from transduce.text.pairs import Pair
 from transduce.tokens.batching import batches
 from transduce.wings.ct2.convert import output_bias
 from transduce.wings.export import marian
@@ -35,10 +36,7 @@ SPECIAL_IDS = {
 
 def usage(model: Bundle) -> str:
     """The Markdown text that explains how to use the folder."""
-    tags = model.tokenizer.source.tags
-    return fill(
-        "huggingface", tag="".join(f'"{tag}" + ' for tag in [*tags][:1]), tags=about_tags(tags)
-    )
+    return fill("huggingface", **about_tags(model.tokenizer.source.tags, '"{0}" + '))
 
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG001
@@ -61,13 +59,9 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
 
 def open_runner(folder: Path, forbidden: Sequence[int] = ()) -> Runner:
     """Open a Marian model that never predicts the ids `forbidden`; raises UserError if transformers is missing."""
-    try:
+    with needing("export", "The comparison"):
         from transformers import MarianMTModel, MarianTokenizer
         from transformers.utils import logging
-    except ImportError:
-        raise UserError(
-            "The comparison needs the package transformers.", Hint.install("export")
-        ) from None
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     with warnings.catch_warnings(action="ignore"):  # silences the hint to install sacremoses
@@ -76,7 +70,8 @@ def open_runner(folder: Path, forbidden: Sequence[int] = ()) -> Runner:
         str(folder), local_files_only=True, torch_dtype=torch.float32
     ).eval()
 
-    def translate(texts: Sequence[str], max_tokens: int) -> list[Output]:
+    def translate(pairs: Sequence[Pair], tags: Sequence[str], max_tokens: int) -> list[Output]:
+        texts = [tag + pair.source for tag, pair in zip(tags, pairs, strict=True)]
         lengths = [len(tokenizer(text).input_ids) for text in texts]
         outputs = [Output([], "")] * len(texts)
         for batch in batches(lengths, BATCH_TOKENS):
@@ -155,8 +150,8 @@ def _vocabularies(model: Bundle) -> dict[str, dict[str, Any]]:
     """The contents of the tokenizer's JSON files, by file name."""
     tokenizer = model.tokenizer
     data = model.config.data
-    source = tokenizer.source.pieces(range(tokenizer.source.size))
-    target = tokenizer.target.pieces(range(tokenizer.target.size))
+    source = tokenizer.source.all_pieces()
+    target = tokenizer.target.all_pieces()
     files: dict[str, dict[str, Any]] = {
         marian.VOCABULARY_FILE: {piece: token for token, piece in enumerate(source)}
     }

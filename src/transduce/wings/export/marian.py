@@ -96,21 +96,17 @@ def layers(config: ModelConfig) -> Iterator[Entry]:
 
 def to_theirs(weight: Tensor, channels: int | None) -> Tensor:
     """Reorder a weight's channels from our order to Marian's order."""
-    return (
-        weight
-        if channels is None
-        else weight.index_select(channels, _sines_first(weight.size(channels)))
-    )
+    return weight if channels is None else weight.index_select(channels, _order(weight, channels))
 
 
 def to_ours(weight: Tensor, channels: int | None) -> Tensor:
     """Reorder a weight's channels from Marian's order to our order."""
-    return (
-        weight
-        if channels is None
-        else weight.index_select(channels, _sines_first(weight.size(channels)).argsort())
-    )
+    if channels is None:
+        return weight
+    return weight.index_select(channels, _order(weight, channels).argsort())
 
 
-def _sines_first(d_model: int) -> Tensor:
+def _order(weight: Tensor, channels: int) -> Tensor:
+    """Our channels in Marian's order, with the sines first."""
+    d_model = weight.size(channels)
     return torch.cat((torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)))

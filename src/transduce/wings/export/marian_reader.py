@@ -23,14 +23,18 @@ from transduce.tokens.imported_vocabulary import ImportedVocabulary, is_code, la
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.export import marian
 
+ANOTHER_COPY = Hint("Use another copy.")  # of a damaged file
 PICKLED_WEIGHTS = "pytorch_model.bin"
-# Entries of config.json and their only supported values, which are Marian's defaults except for NEVER_DEFAULT.
-REQUIRED_VALUES = {
-    **marian.FIXED_VALUES,
-    "add_final_layer_norm": False,
-    "quantization_config": None,
+# Entries of config.json and their supported values, the first of which is Marian's default except for NEVER_DEFAULT.
+SUPPORTED_VALUES: dict[str, tuple[object, ...]] = {
+    **{name: (value,) for name, value in marian.FIXED_VALUES.items()},
+    "add_final_layer_norm": (False,),
+    "quantization_config": (None,),
+    "activation_function": tuple(marian.MARIAN_ACTIVATIONS),
+    "share_encoder_decoder_embeddings": (True, False),
 }
-NEVER_DEFAULT = ("model_type", "scale_embedding")  # for these, a missing entry means another value
+# For these, a missing entry means another value.
+NEVER_DEFAULT = ("model_type", "scale_embedding", "activation_function")
 SPECIAL_PIECES = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}  # by default
 POSITION_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 TARGET_EMBEDDINGS = (marian.TARGET_EMBEDDING, marian.OUTPUT_PROJECTION)
@@ -132,12 +136,11 @@ def _directions(
 
 def _check(file: Path, config: Mapping[str, Any]) -> None:
     """Raise UserError for a configuration that our model can't express."""
-    for name, required in REQUIRED_VALUES.items():
-        value = config.get(name, None if name in NEVER_DEFAULT else required)
-        if value != required:
-            raise UserError(
-                f"{file}: {name} is {value}; only models with {required} can be imported."
-            )
+    for name, supported in SUPPORTED_VALUES.items():
+        value = config.get(name, None if name in NEVER_DEFAULT else supported[0])
+        if value not in supported:
+            known = ", ".join(map(str, supported))
+            raise UserError(f"{file}: {name} is {value}; only {known} can be imported.")
     for name in marian.SIZES:
         if type(config.get(name)) is not int:
             raise UserError(
@@ -149,16 +152,6 @@ def _check(file: Path, config: Mapping[str, Any]) -> None:
             raise UserError(
                 f"{file}: encoder_{name} and decoder_{name} differ; they must be equal."
             )
-    if (activation := config.get("activation_function")) not in [*marian.MARIAN_ACTIVATIONS]:
-        known = ", ".join(marian.MARIAN_ACTIVATIONS)
-        raise UserError(
-            f"{file}: activation_function is {activation}; only {known} can be imported."
-        )
-    shared = config.get("share_encoder_decoder_embeddings", True)
-    if not isinstance(shared, bool):
-        raise UserError(
-            f"{file}: share_encoder_decoder_embeddings is {shared}; expected true or false."
-        )
 
 
 def _vocabularies(
@@ -197,11 +190,11 @@ def _read_vocabulary(file: Path, special: Iterable[str]) -> dict[str, int]:
     if any(type(token) is not int or token < 0 for token in ids) or len({*ids}) < len(ids):
         raise UserError(
             f"{file}: two pieces share an id, or an id is not a whole number.",
-            Hint("Use another copy."),
+            ANOTHER_COPY,
         )
     for name in special:
         if name not in vocabulary:
-            raise UserError(f"{file}: the piece {name} is missing.", Hint("Use another copy."))
+            raise UserError(f"{file}: the piece {name} is missing.", ANOTHER_COPY)
     return vocabulary
 
 
@@ -224,11 +217,11 @@ def _tokenizer(folder: Path, target: Vocabulary, source: Vocabulary | None) -> T
         )
     except OSError as error:
         raise UserError(
-            f"{error.filename} can't be read: {error.strerror}.", Hint("Use another copy.")
+            f"{error.filename} can't be read: {error.strerror}.", ANOTHER_COPY
         ) from None
     except ValueError as error:
         raise UserError(
-            f"The vocabulary of {folder} can't be used: {error}.", Hint("Use another copy.")
+            f"The vocabulary of {folder} can't be used: {error}.", ANOTHER_COPY
         ) from None
 
 
@@ -260,7 +253,7 @@ def _weights(
             where = folder / marian.VOCABULARY_FILE
             raise UserError(
                 f"{where} has the id {last}, but the embedding has {len(matrix)} rows.",
-                Hint("Use another copy."),
+                ANOTHER_COPY,
             )
         ours[name] = marian.to_ours(matrix, 1)[vocabulary.rows]
     none = torch.zeros(1, len(embedding))
@@ -288,7 +281,7 @@ def _check_weights(
 ) -> None:
     """Raise UserError for missing, unknown or misshapen weights, and for position vectors that are not sinusoids."""
     for name in sorted(shapes.keys() - theirs.keys()):
-        raise UserError(f"{file}: the weight {name} is missing.", Hint("Use another copy."))
+        raise UserError(f"{file}: the weight {name} is missing.", ANOTHER_COPY)
     tables = {*SHARED_EMBEDDINGS, *POSITION_TABLES}
     for name in sorted(theirs.keys() - shapes.keys() - tables - {marian.OUTPUT_BIAS}):
         raise UserError(
@@ -300,7 +293,7 @@ def _check_weights(
             sizes = [" x ".join(map(str, size)) for size in (theirs[name].shape, shape)]
             raise UserError(
                 f"{file}: {name} is {sizes[0]}, but {sizes[1]} by {marian.CONFIG_FILE}.",
-                Hint("Use another copy."),
+                ANOTHER_COPY,
             )
     for name in theirs.keys() & POSITION_TABLES:
         table = marian.to_ours(theirs[name], 1)
@@ -314,7 +307,7 @@ def _tied(file: Path, theirs: Mapping[str, Tensor], names: Sequence[str]) -> Ten
     """The matrix stored under at least one of `names`; raises UserError if it is missing or its copies differ."""
     known = [name for name in names if name in theirs]
     if not known:
-        raise UserError(f"{file}: the weight {names[0]} is missing.", Hint("Use another copy."))
+        raise UserError(f"{file}: the weight {names[0]} is missing.", ANOTHER_COPY)
     for name in known[1:]:
         if not torch.equal(theirs[known[0]], theirs[name]):
             raise UserError(f"{file}: {known[0]} and {name} differ; they must be equal.")
@@ -337,7 +330,7 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
     try:
         weights = load_file(file)
     except (OSError, SafetensorError) as error:
-        raise UserError(f"{file} can't be read: {error}.", Hint("Use another copy.")) from None
+        raise UserError(f"{file} can't be read: {error}.", ANOTHER_COPY) from None
     for name, weight in weights.items():
         if not weight.is_floating_point():
             raise UserError(
@@ -355,7 +348,7 @@ def _read_json(file: Path) -> dict[str, Any]:
             Hint("Name a folder with a Marian model in Hugging Face's format."),
         ) from None
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{file} can't be read: {error}.", Hint("Use another copy.")) from None
+        raise UserError(f"{file} can't be read: {error}.", ANOTHER_COPY) from None
     if not isinstance(value, dict):
-        raise UserError(f"{file} is damaged: expected a JSON object.", Hint("Use another copy."))
+        raise UserError(f"{file} is damaged: expected a JSON object.", ANOTHER_COPY)
     return value

@@ -13,19 +13,16 @@ from transduce import model_folder
 from transduce.config.schema import BOS, EOS, PAD, UNK
 from transduce.model.transformer import Transformer
 from transduce.model_folder import Bundle
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError, needing
 from transduce.system.files import to_json
 from transduce.system.machine import cores
-from transduce.text.pairs import Origin, Pair
-from transduce.tokens.imported_vocabulary import language_of, without_code
+from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import JOINT, SOURCE, TARGET, Tokenizer
 from transduce.training.card import translate_command
 from transduce.wings.export import graph
 from transduce.wings.export.onnx_engine import DECODER, ENCODER, OnnxEngine
 from transduce.wings.export.parity import Output, Runner, greedy
 from transduce.wings.export.readme import about_tags, fill
-
-NOWHERE = Origin("", 0)
 
 
 def usage(model: Bundle) -> str:
@@ -39,10 +36,9 @@ def usage(model: Bundle) -> str:
     shape = model.config.model
     most = f"ids.size + {model.config.decode.max_extra_tokens}"
     most = f"min({most}, {shape.max_positions})" if shape.positions == "learned" else most
-    tags = tokenizer.source.tags
     special = {"begin": BOS, "end": EOS, "never": [PAD, BOS, UNK]}
-    tag = "".join(f"[{number}] + " for number in [*tags.values()][:1])
-    example = fill("onnx_python", names=names, **special, most=most, tag=tag, tags=about_tags(tags))
+    tags = about_tags(tokenizer.source.tags, "[{1}] + ")
+    example = fill("onnx_python", names=names, **special, most=most, **tags)
     return f"{text}\n{example}"
 
 
@@ -52,10 +48,9 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
     config = model.config.model
     assert isinstance(network, Transformer)
     try:
-        (folder / ENCODER).write_bytes(graph.encoder(network, config))
-        (folder / DECODER).write_bytes(graph.decoder(network, config))
-    except ImportError:
-        raise UserError("This export needs the package onnx.", Hint.install("export")) from None
+        with needing("export", "This export"):
+            (folder / ENCODER).write_bytes(graph.encoder(network, config))
+            (folder / DECODER).write_bytes(graph.decoder(network, config))
     except ValueError as error:
         raise UserError(f"The model can't be written as ONNX: {error}.") from None
     model.tokenizer.save(folder)
@@ -74,12 +69,7 @@ def open_runner(folder: Path) -> Runner:
     config = model_folder.read_config(folder)
     translator = greedy(OnnxEngine(folder, config.model, cores()), Tokenizer.load(folder), config)
 
-    def translate(texts: Sequence[str], max_tokens: int) -> list[Output]:  # noqa: ARG001
-        tagged = [without_code(text, translator.tokenizer.source.tags) for text in texts]
-        pairs = [
-            Pair(text, "", NOWHERE, f"-{language_of(*code)}" if code else "")
-            for code, text in tagged
-        ]
+    def translate(pairs: Sequence[Pair], *_: object) -> list[Output]:
         return [Output(list(each.tokens), each.text) for each in translator.translate_pairs(pairs)]
 
     return Runner(translate, "float32")

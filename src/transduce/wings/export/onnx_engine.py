@@ -20,7 +20,7 @@ from transduce.config.schema import DecodeConfig, ModelConfig
 from transduce.decoding.beam import beam_search
 from transduce.decoding.types import Feature, ModelToOpen, NBestLists, Request
 from transduce.model.seq2seq import make_batch, source_tensor
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError, needing
 from transduce.system.machine import cores
 from transduce.system.profiling import phase
 from transduce.wings.formats import max_positions
@@ -35,16 +35,12 @@ MIN_SOURCE_TOKENS = 512  # of a request; see `OnnxEngine.budget`
 Arrays = dict[str, NDArray[Any]]
 
 
-def memory_names(layers: int) -> list[str]:
-    """The names of the source keys and values that the encoder passes to the decoder."""
-    return [
-        f"{what}_{layer}" for layer in range(layers) for what in ("source_keys", "source_values")
-    ]
+def cache_names(layers: int, prefix: str = "") -> list[str]:
+    """The names of the keys and values that each decoding step passes to the next step.
 
-
-def state_names(layers: int) -> list[str]:
-    """The names of the keys and values that each decoding step passes to the next step."""
-    return [f"{what}_{layer}" for layer in range(layers) for what in ("keys", "values")]
+    With the prefix "source_", those of the source, which the encoder passes to the decoder.
+    """
+    return [f"{prefix}{what}_{layer}" for layer in range(layers) for what in ("keys", "values")]
 
 
 def after(name: str) -> str:
@@ -94,12 +90,8 @@ class OnnxEngine:
 
     def __init__(self, folder: Path, config: ModelConfig, threads: int):
         """Raises UserError if onnxruntime isn't installed or can't read the graphs."""
-        try:
+        with needing("export", str(folder)):
             import onnxruntime
-        except ImportError:
-            raise UserError(
-                f"{folder} needs the package onnxruntime.", Hint.install("export")
-            ) from None
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         try:
@@ -118,7 +110,7 @@ class OnnxEngine:
         self._empty: Arrays = {
             each.name: np.zeros((1, each.shape[1], 0, each.shape[3]), dtype=np.float32)
             for each in self._decoder.get_inputs()
-            if each.name in state_names(config.num_decoder_layers)
+            if each.name in cache_names(config.num_decoder_layers)
         }
 
     def budget(self, config: DecodeConfig, total: int) -> int:

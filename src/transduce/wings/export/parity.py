@@ -9,12 +9,10 @@ from typing import NamedTuple
 
 from transduce.config.schema import RunConfig
 from transduce.decoding.directions import encode_sources
-from transduce.decoding.stepper import forced_log_probs
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import VISIBLE, Translator
 from transduce.decoding.types import CUT, PLAIN_SEARCH, Engine, Translation
 from transduce.evaluation.scores import Comparison, compare
-from transduce.model.seq2seq import make_batch
 from transduce.model_folder import Bundle
 from transduce.preparation.prepared import VALID_FILE
 from transduce.system.errors import Hint, UserError
@@ -50,8 +48,8 @@ class Output(NamedTuple):
 class Runner(NamedTuple):
     """A model opened in another program, ready to translate greedily."""
 
-    # Arguments: texts, maximum tokens of a translation.
-    translate: Callable[[Sequence[str], int], list[Output]]
+    # Arguments: pairs whose sources to translate, the tags of their target languages, maximum tokens of a translation.
+    translate: Callable[[Sequence[Pair], Sequence[str], int], list[Output]]
     compute_type: str  # that the program uses on this machine
 
 
@@ -101,9 +99,7 @@ def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact:
     ours = translator.translate_pairs(pairs)
     limits = [translator.limit(source) for source in sources]
     tags = [model.tokenizer.tag_of(target_of(pair.direction)) for pair in pairs]
-    outputs = runner.translate(
-        [tag + text for tag, text in zip(tags, texts, strict=True)], max(limits)
-    )
+    outputs = runner.translate(pairs, tags, max(limits))
     theirs = [
         output._replace(pieces=output.pieces[:limit])
         for output, limit in zip(outputs, limits, strict=True)
@@ -116,7 +112,9 @@ def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact:
     if exact:
         too_many = identical < MIN_IDENTICAL * len(texts)
         for i in different:
-            if too_many or not _is_tie(model, sources[i], list(ours[i].tokens), theirs[i].pieces):
+            if too_many or not _is_tie(
+                translator, sources[i], list(ours[i].tokens), theirs[i].pieces
+            ):
                 raise UserError(
                     f"Nothing was written: the translations differ in {len(different):,} of {len(texts):,} sentences. "
                     f"The model translates '{texts[i]}' as '{ours[i].text}', the other program as '{theirs[i].text}'."
@@ -165,12 +163,10 @@ def _identical(ours: Translation, theirs: Output) -> bool:
     )
 
 
-def _is_tie(model: Bundle, source: list[int], ours: list[str], theirs: list[str]) -> bool:
+def _is_tie(translator: Translator, source: list[int], ours: list[str], theirs: list[str]) -> bool:
     """Whether the first tokens that differ have log-probabilities at most MAX_TIE_NATS apart."""
-    ids = {
-        piece: i
-        for i, piece in enumerate(model.tokenizer.target.pieces(range(model.tokenizer.target.size)))
-    }
+    vocabulary = translator.tokenizer.target
+    ids = {piece: i for i, piece in enumerate(vocabulary.all_pieces())}
     if ours == theirs or not ids.keys() >= {*theirs}:
         return False
     targets = [[ids[piece] for piece in pieces] for pieces in (ours, theirs)]
@@ -178,9 +174,8 @@ def _is_tie(model: Bundle, source: list[int], ours: list[str], theirs: list[str]
         (i for i, (a, b) in enumerate(zip(*targets, strict=False)) if a != b),
         min(map(len, targets)),
     )
-    log_probs = forced_log_probs([model.model], make_batch([source, source], targets))
-    first, second = log_probs[:, position].tolist()
-    return float(abs(first - second)) <= MAX_TIE_NATS
+    first, second = translator.engine.log_probs([source, source], targets)
+    return abs(first[position] - second[position]) <= MAX_TIE_NATS
 
 
 def _check_bleu(

@@ -11,7 +11,13 @@ def fill(section: str, **values: object) -> str:
     return Template(text).substitute(values)
 
 
-def about_tags(tags: Mapping[str, int]) -> str:
-    """The sentence that explains the tag in an example program, for a model of several languages."""
+def about_tags(tags: Mapping[str, int], example: str) -> dict[str, str]:
+    """The tag in an example program and the sentence that explains it, for a model of several languages.
+
+    In `example`, {0} is replaced by a tag, and {1} by its id.
+    """
+    if not tags:
+        return {"tag": "", "tags": ""}
     listed = ", ".join(f"`{tag}` (id {number})" for tag, number in tags.items())
-    return f"\nEach source begins with the tag of its target language: {listed}." if tags else ""
+    text = f"\nEach source begins with the tag of its target language: {listed}."
+    return {"tag": example.format(*next(iter(tags.items()))), "tags": text}

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from transduce.config.schema import EOS, DecodeConfig
@@ -23,7 +23,7 @@ class Node:
     fate: Fate
 
 
-@dataclass(frozen=True)
+@dataclass
 class Complete:
     """A complete hypothesis."""
 
@@ -58,7 +58,6 @@ def search_tree(
 ) -> SearchTree:
     """Build the tree from the steps of one sentence's beam search; `end` is the text shown for EOS."""
     steps = list(_steps(expansions, tokenizer, end))
-    tree = SearchTree(config.beam_size, config.length_penalty, steps, [])
     finished = list[Complete]()
     for step, expansion in enumerate(expansions):
         for place, score in enumerate(expansion.ended[0].tolist()):
@@ -67,11 +66,10 @@ def search_tree(
                 finished.append(Complete("", score, log_prob, step + 1, place))
     # Stable: equal scores keep their order, as in the search.
     finished.sort(key=lambda complete: -complete.score)
-    texts = tokenizer.decode([tree.path(complete) for complete in finished])
-    return replace(
-        tree,
-        complete=[replace(each, text=text) for each, text in zip(finished, texts, strict=True)],
-    )
+    tree = SearchTree(config.beam_size, config.length_penalty, steps, finished)
+    for complete in finished:
+        [complete.text] = tokenizer.decode([tree.path(complete)])
+    return tree
 
 
 def _steps(expansions: Sequence[Expansion], tokenizer: Tokenizer, end: str) -> Iterator[list[Node]]:

@@ -8,7 +8,8 @@ import math
 import time
 import traceback
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import PurePath
 from urllib.parse import parse_qs, urlsplit
@@ -21,7 +22,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from transduce.system.errors import UnusableModelError, UserError
 from transduce.wings.serving.keys import Keys
-from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.payload import parse
 from transduce.wings.serving.service import Service
 
@@ -76,62 +76,50 @@ def answer(error: BaseException) -> JSONResponse:
     return JSONResponse({"error": FRAMEWORK_ERRORS.get(sentence, sentence)}, status, headers)
 
 
+@dataclass
 class RateLimit:
     """A token-bucket rate limit of `per_minute` requests for each client."""
 
-    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic):
-        self._size = per_minute
-        self._clock = clock
-        # Tokens left, and when.
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+    per_minute: int
+    clock: Callable[[], float] = time.monotonic
+    # Tokens left, and when.
+    buckets: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
 
     def wait(self, client: str) -> int:
         """Count a request of `client`. Returns 0 if the request is allowed, otherwise the seconds to wait."""
-        now = self._clock()
-        tokens, then = self._buckets.pop(client, (float(self._size), now))
-        tokens = min(self._size, tokens + (now - then) * self._size / 60)
+        now = self.clock()
+        tokens, then = self.buckets.pop(client, (float(self.per_minute), now))
+        tokens = min(self.per_minute, tokens + (now - then) * self.per_minute / 60)
         allowed = tokens >= 1
-        self._buckets[client] = (tokens - 1 if allowed else tokens, now)
-        if len(self._buckets) > MAX_BUCKETS:
-            self._buckets.popitem(last=False)
-        return 0 if allowed else max(1, math.ceil((1 - tokens) * 60 / self._size))
+        self.buckets[client] = (tokens - 1 if allowed else tokens, now)
+        if len(self.buckets) > MAX_BUCKETS:
+            self.buckets.popitem(last=False)
+        return 0 if allowed else max(1, math.ceil((1 - tokens) * 60 / self.per_minute))
 
 
+@dataclass
 class AccessControl:
     """ASGI middleware that checks requests before they reach the application."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        service: Service,
-        keys: Keys,
-        limits: Limits,
-        *,
-        open_paths: set[str],
-        local: bool,
-        proxied: bool,
-        origins: Sequence[str] = (),
-    ):
-        """`open_paths` need no key and have no rate limit. If `local` is true, only requests to localhost succeed.
+    app: ASGIApp
+    service: Service
+    keys: Keys
+    open_paths: set[str]  # need no key and have no rate limit
+    local: bool  # only requests to localhost succeed, or those that a proxy has forwarded
+    proxied: bool  # there is a proxy
+    origins: Sequence[
+        str
+    ] = ()  # of web pages on other sites that may send requests, or "*" for all
 
-        If `proxied` is true, so do requests that a proxy has forwarded. `origins` lists the origins of web pages on
-        other sites that may send requests, or "*" for all.
-        """
-        self._app = app
-        self._service = service
-        self._keys = keys
-        self._limits = limits
-        self._open = open_paths
-        self._local = local
-        self._proxied = proxied
-        self._origins = origins
-        self._by_key = RateLimit(limits.per_key)
-        self._by_address = RateLimit(limits.per_address)
-        self._uploads = 0
+    def __post_init__(self) -> None:
+        self.limits = self.service.limits
+        self.uploads = asyncio.Semaphore(self.limits.uploads)
+        self.by_key = RateLimit(self.limits.per_key)
+        self.by_address = RateLimit(self.limits.per_address)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         start = time.monotonic()
         path = scope["path"]
@@ -156,8 +144,8 @@ class AccessControl:
             )
             if scope["method"] == "HEAD":  # uvicorn sends no body
                 scope = {**scope, "method": "GET"}
-            with upload:
-                await self._app(scope, checked, watched)
+            async with upload:
+                await self.app(scope, checked, watched)
         except (Exception, asyncio.CancelledError) as error:
             if not isinstance(error, HTTPException | asyncio.CancelledError):
                 _log(error)
@@ -165,10 +153,12 @@ class AccessControl:
                 await answer(error)(scope, receive, watched)
         finally:
             route = (
-                path if path in (*QUEUED_PATHS, *self._open, "/detect", "/languages") else "other"
+                path
+                if path in (*QUEUED_PATHS, *self.open_paths, "/detect", "/languages")
+                else "other"
             )
-            self._service.metrics.answers.labels(route, status or 500).inc()
-            self._service.metrics.seconds.labels(route).observe(time.monotonic() - start)
+            self.service.metrics.answers.labels(route, status or 500).inc()
+            self.service.metrics.seconds.labels(route).observe(time.monotonic() - start)
 
     async def _admit(self, scope: Scope, receive: Receive) -> Receive:
         """Check a request and return a function that receives its body. Raises HTTPException to refuse the request."""
@@ -185,12 +175,12 @@ class AccessControl:
                 431,
                 f"The request has over {MAX_HEADERS} headers or {MAX_BYTES_OF_HEADERS:,} bytes of them.",
             )
-        forwarded = self._proxied and "x-forwarded-for" in headers  # the proxy sets this header
-        if self._local and not forwarded and not is_local(name):
+        forwarded = self.proxied and "x-forwarded-for" in headers  # the proxy sets this header
+        if self.local and not forwarded and not is_local(name):
             raise HTTPException(
                 421, "This server accepts only requests to localhost. Use localhost in the URL."
             )
-        if self._local and post and self._is_foreign(headers, forwarded):
+        if self.local and post and self._is_foreign(headers, forwarded):
             advice = (
                 "If a proxy forwards the requests, start the server with the address of the proxy."
             )
@@ -203,35 +193,30 @@ class AccessControl:
             raise HTTPException(
                 400, "Send Content-Length or Transfer-Encoding, not both.", {"Connection": "close"}
             )
-        limit = self._limits.document if path == UPLOAD else self._limits.body
+        limit = self.limits.document if path == UPLOAD else self.limits.body
         length = int(headers.get("content-length", "0"))
         receive = _limited(receive, limit)
-        if path not in self._open:
+        if path not in self.open_paths:
             receive = await self._identify(scope, headers, receive, length)
         if length > limit:
             raise _too_long(limit)
         if path in QUEUED_PATHS and post:
-            self._service.batcher.check_place()
+            self.service.batcher.check_place()
         return receive
 
     def _is_foreign(self, headers: Headers, forwarded: bool) -> bool:
         """Whether a page of another website has sent a request, and its origin may not send requests."""
-        if {"*", headers.get("origin")} & {*self._origins}:
+        if {"*", headers.get("origin")} & {*self.origins}:
             return False
         is_cross_site = headers.get("sec-fetch-site") == "cross-site"
         return is_cross_site or (not forwarded and _has_foreign_origin(headers))
 
-    @contextlib.contextmanager
-    def _upload(self) -> Iterator[None]:
-        """Count an upload during a `with` block. Raises HTTPException if too many uploads are in progress."""
-        if self._uploads >= self._limits.uploads:
+    def _upload(self) -> asyncio.Semaphore:
+        """The semaphore that counts uploads. Raises HTTPException if too many uploads are in progress."""
+        if self.uploads.locked():
             sentence = "The server is busy with other documents. Try again later."
             raise HTTPException(503, sentence, {"Retry-After": "5"})
-        self._uploads += 1
-        try:
-            yield
-        finally:
-            self._uploads -= 1
+        return self.uploads
 
     async def _identify(
         self, scope: Scope, headers: Headers, receive: Receive, length: int
@@ -239,14 +224,14 @@ class AccessControl:
         """Check a request's rate limits and API key. Raises HTTPException to refuse the request."""
         address = (scope.get("client") or ("",))[0]
         if address and not _is_loopback(address):
-            _check_rate(self._by_address, _network(address))
-        if not self._keys or scope["path"].startswith(DOWNLOADS):
+            _check_rate(self.by_address, _network(address))
+        if not self.keys or scope["path"].startswith(DOWNLOADS):
             return receive
         key: object = _key(headers, scope["query_string"])
         if not key and length <= MAX_KEY_BODY_BYTES:
             body, receive = await _peek(receive)
             with contextlib.suppress(UserError):
-                key = parse(body, headers.get("content-type", ""), b"", self._limits.depth).get(
+                key = parse(body, headers.get("content-type", ""), b"", self.limits.depth).get(
                     "api_key"
                 )
         if not key and scope["path"] in KEYLESS:
@@ -256,10 +241,10 @@ class AccessControl:
                 "This server requires an API key. Send it as a header: Authorization: Bearer KEY."
             )
             raise HTTPException(401, sentence, {"WWW-Authenticate": "Bearer"})
-        owner = self._keys.owner(key)
+        owner = self.keys.owner(key)
         if owner is None:
             raise HTTPException(403, "Unknown API key.")
-        _check_rate(self._by_key, owner)
+        _check_rate(self.by_key, owner)
         return receive
 
 

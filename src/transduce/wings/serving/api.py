@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from importlib.metadata import version
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
 from fastapi import FastAPI, Request, Response
@@ -35,7 +35,9 @@ from transduce.wings.serving.payload import (
     MULTIPART,
     Asked,
     Detection,
+    JsonObject,
     Texts,
+    Upload,
     boundary,
     parse,
     validate,
@@ -49,16 +51,15 @@ URL_PREFIX = re.compile(r"(/[\w.~-]+)+/?")  # of a proxy, which other clients ca
 MAX_INLINE_BODY_BYTES = 1 << 14  # a longer body is parsed in a thread
 
 # For the description of the API.
-STRING: dict[str, Any] = {"type": "string"}
+STRING: JsonObject = {"type": "string"}
 ERROR_BODY = {"type": "object", "properties": {"error": STRING}}
 ERROR = {"description": "An error", "content": {"application/json": {"schema": ERROR_BODY}}}
-DOCUMENT_FIELDS = {
-    "file": STRING | {"format": "binary", "description": "a document with a file name"},
-    "source": STRING | {"description": "language code, or auto", "default": AUTO},
-    "target": STRING | {"description": "language code"},
-    "model": Asked.model_json_schema()["properties"]["model"],
+FILE = STRING | {"format": "binary", "description": "a document with a file name"}
+DOCUMENT = {
+    "type": "object",
+    "properties": {"file": FILE, **Upload.model_json_schema()["properties"]},
+    "required": ["file", "target"],
 }
-DOCUMENT = {"type": "object", "properties": DOCUMENT_FIELDS, "required": ["file", "target"]}
 
 
 def application(
@@ -104,14 +105,7 @@ def application(
     _add_documents(app, service, Downloads(limits.documents, limits.document_seconds))
     _add_facts(app, service, keys, limits)
     checked = AccessControl(
-        app,
-        service,
-        keys,
-        limits,
-        open_paths={"/health", *add_page(app)},
-        local=local,
-        proxied=proxied,
-        origins=origins,
+        app, service, keys, {"/health", *add_page(app)}, local, proxied, origins
     )
     if not origins:
         return checked
@@ -242,55 +236,35 @@ async def _draw_attention(request: Request, service: Service) -> Response:
     return Response(picture, headers=_model_header(service, route), media_type="application/json")
 
 
-class _Upload(NamedTuple):
-    """A document that a client has sent, with the fields of its form."""
-
-    name: str
-    content: bytes
-    source: str
-    target: str
-    model: str
-
-    @classmethod
-    async def receive(cls, request: Request) -> "_Upload":
-        """Read the form of a request. Raises UserError if a field is missing or is not text."""
-        if request.headers.get("content-type", "").lower().startswith(MULTIPART):
-            boundary(request.headers["content-type"])
-        async with request.form(max_files=1, max_fields=8) as form:
-            file = form.get("file")
-            source = form.get("source") or AUTO
-            target = form.get("target")
-            model = form.get("model", "")
-            if not isinstance(file, UploadFile):
-                raise UserError(
-                    "The request has no document.",
-                    Hint("Send one as multipart/form-data, in the field file with a filename."),
-                )
-            if not isinstance(source, str) or not isinstance(target, str):
-                raise UserError(
-                    "The language codes of the document are missing, or are not text.",
-                    Hint("Send them as text, in the fields source and target."),
-                )
-            name = payload.file_name(file.filename or "")
-            content = await file.read()
-        return cls(name, content, source, target, model if isinstance(model, str) else "")
+async def _upload(request: Request) -> tuple[str, bytes, Upload]:
+    """The name and the content of an uploaded document, and the other fields of its form."""
+    if request.headers.get("content-type", "").lower().startswith(MULTIPART):
+        boundary(request.headers["content-type"])
+    async with request.form(max_files=1, max_fields=8) as form:
+        file = form.get("file")
+        if not isinstance(file, UploadFile):
+            raise UserError(
+                "The request has no document.",
+                Hint("Send one as multipart/form-data, in the field file with a filename."),
+            )
+        asked = validate(Upload, dict(form))
+        return payload.file_name(file.filename or ""), await file.read(), asked
 
 
 async def _translate_file(request: Request, service: Service, downloads: Downloads) -> JSONResponse:
-    upload = await _Upload.receive(request)
-    catalogue = _catalogue(request, service, upload.model)
-    source = upload.source
+    name, content, asked = await _upload(request)
+    catalogue = _catalogue(request, service, asked.model)
+    source = asked.source
     if source == AUTO:
-        shown = await service.shown(upload.content, upload.target, upload.name)
-        source = (await service.sources([shown], catalogue, upload.target))[0].language
-    route = catalogue.route(source, upload.target)
+        shown = await service.shown(content, asked.target, name)
+        source = (await service.sources([shown], catalogue, asked.target))[0].language
+    route = catalogue.route(source, asked.target)
 
     async def translated() -> bytes:
         async with service.store.open([route]) as [opened]:
-            return await service.translate_document(upload.content, upload.name, opened)
+            return await service.translate_document(content, name, opened)
 
-    content = await _in_turn(request, service, translated)
-    kept = downloads.add(upload.name, upload.target, content)
+    kept = downloads.add(name, asked.target, await _in_turn(request, service, translated))
     asyncio.get_running_loop().call_later(service.limits.document_seconds + 1, downloads.expire)
     url = _download_url(request, kept)
     return JSONResponse({"translatedFileUrl": url}, headers=_model_header(service, route))
@@ -307,7 +281,7 @@ def _download_url(request: Request, kept: str) -> str:
 
 def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> None:
     @app.get("/languages", summary="List the language pairs")
-    async def languages() -> list[dict[str, Any]]:
+    async def languages() -> list[JsonObject]:
         default = service.catalogues.default
         targets: dict[str, list[str]] = {payload.code(code): [] for code in default.codes}
         for source, target in default.directions:
@@ -318,7 +292,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
         ]
 
     @app.get("/frontend/settings", summary="Settings for a web page")
-    async def settings() -> dict[str, Any]:
+    async def settings() -> JsonObject:
         target = payload.code(service.catalogues.default.directions[0].target)
         return {
             "apiKeys": bool(keys),
@@ -345,7 +319,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
-async def _fields(request: Request, limits: Limits) -> dict[str, Any]:
+async def _fields(request: Request, limits: Limits) -> JsonObject:
     body = await request.body()
     kind = request.headers.get("content-type", "")
     query = request.scope["query_string"]
@@ -365,7 +339,7 @@ def _model_header(service: Service, *routes: Route) -> dict[str, str]:
     return {MODEL_HEADER: ", ".join(names)} if names and service.catalogues.has_choice else {}
 
 
-def _body(kind: type[BaseModel]) -> dict[str, Any]:
+def _body(kind: type[BaseModel]) -> JsonObject:
     """Return the OpenAPI description of a request body with the fields of `kind`."""
     schema = {"schema": kind.model_json_schema()}
     return {

@@ -56,25 +56,19 @@ class Job:
     begun: int = 0  # number of sentences that are translated or being translated
 
 
+@dataclass
 class Batcher:
     """A queue of translation requests that limits the numbers of requests and source tokens."""
 
-    def __init__(
-        self,
-        requests: int,
-        tokens: int,
-        batch_tokens: int,
-        wait: float,
-        observe: Callable[[int, int], None],
-    ):
-        """`wait` is the maximum estimated wait in seconds. `observe` receives a batch's sentence and token counts."""
-        self.room = requests
-        self.room_for_tokens = tokens
-        self.batch_tokens = batch_tokens
-        self.wait = wait
+    room: int  # for requests
+    room_for_tokens: int
+    batch_tokens: int
+    wait: float  # the maximum estimated wait in seconds
+    observe: Callable[[int, int], None]  # receives a batch's sentence and token counts
+
+    def __post_init__(self) -> None:
         self.requests = 0  # in the queue
         self._sizes: list[int] = []  # in tokens, of the requests that wait or are being translated
-        self._observe = observe
         self._waiting: deque[Job] = deque()
         self._threads = ThreadPoolExecutor(1, "engine")  # an engine uses all cores by itself
         self._wake = asyncio.Event()
@@ -158,7 +152,7 @@ class Batcher:
             tokens = sum(job.part.tokens[i] for job, i in batch)
             results = await loop.run_in_executor(self._threads, _translate, batch)
             self._pace = max(PACE_DECAY * self._pace, tokens / max(loop.time() - began, 1e-3))
-            self._observe(len(batch), tokens)
+            self.observe(len(batch), tokens)
             for (job, i), result in zip(batch, results, strict=True):
                 _deliver(job, i, result)
             self._waiting = _unfinished(self._waiting)  # a failed sentence ends its request

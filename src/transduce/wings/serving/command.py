@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from transduce.commands.recipes import Files
 from transduce.decoding.registry import EngineName
 from transduce.system.console import log, print_table
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import Hint, UserError, needing
 
 if TYPE_CHECKING:
     from transduce.wings.serving.store import ModelStore
@@ -54,15 +54,13 @@ def serve(
         show_limits: Print all limits and exit.
         limit: Set a limit, as limits.NAME=NUMBER; --show-limits prints all limits. May be repeated.
     """
-    try:
+    with needing("serve", "Serving"):
         from transduce.wings.serving import network
         from transduce.wings.serving.access import is_local
         from transduce.wings.serving.api import application
         from transduce.wings.serving.catalogue import named_folders
         from transduce.wings.serving.keys import Keys, add_key
         from transduce.wings.serving.limits import limits_from, memory_from, rows
-    except ImportError as error:
-        raise UserError(f"Serving needs the package {error.name}.", Hint.install("serve")) from None
 
     limits = limits_from(limit)
     if show_limits:

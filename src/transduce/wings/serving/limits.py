@@ -84,14 +84,12 @@ def limits_from(arguments: Iterable[str]) -> Limits:
     known = {PREFIX + field.name: field.name for field in dataclasses.fields(Limits)}
     values = {}
     for argument in arguments:
-        name, equals, text = argument.partition("=")
+        name, _, text = argument.partition("=")
         if name not in known:
             raise UserError(
                 f"'{argument}' is not a limit.",
                 Hint("`transduce serve --show-limits` lists all limits."),
             )
-        if not equals:
-            raise UserError(f"'{argument}' has no value.", Hint(f"Write {name}=NUMBER."))
         number = text.replace("_", "")
         if not re.fullmatch("(?=.*[1-9])[0-9]{1,9}", number):  # more overflow in system calls
             raise UserError(

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import h11
@@ -114,6 +114,7 @@ def _only_from(proxies: Sequence[str], app: ASGIApp) -> ASGIApp:
     return checked
 
 
+@dataclass
 class _Bodies:
     """ASGI middleware that limits the time to receive a body.
 
@@ -121,19 +122,17 @@ class _Bodies:
     answer. Otherwise a client that sends everything before it reads may lose the answer (as nginx's lingering_close).
     """
 
-    def __init__(self, app: ASGIApp, seconds: int, is_closing: Callable[[], bool]):
-        """While `is_closing` is true, answers tell the client that the connection ends."""
-        self._app = app
-        self._seconds = seconds
-        self._is_closing = is_closing
+    app: ASGIApp
+    seconds: int
+    is_closing: Callable[[], bool]  # then answers tell the client that the connection ends
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
         is_complete = "content-length" not in headers and "transfer-encoding" not in headers
-        deadline = asyncio.get_running_loop().time() + self._seconds
+        deadline = asyncio.get_running_loop().time() + self.seconds
 
         async def in_time() -> Message:
             nonlocal is_complete
@@ -143,13 +142,15 @@ class _Bodies:
                 async with asyncio.timeout_at(deadline):
                     message = await receive()
             except TimeoutError:
-                sentence = f"The request did not arrive within {self._seconds} seconds. Send a shorter one."
+                sentence = (
+                    f"The request did not arrive within {self.seconds} seconds. Send a shorter one."
+                )
                 raise HTTPException(408, sentence, {"Connection": "close"}) from None
             is_complete = not message.get("more_body", False)
             return message
 
         async def answer(message: Message) -> None:
-            if message["type"] == "http.response.start" and self._is_closing():
+            if message["type"] == "http.response.start" and self.is_closing():
                 message["headers"] = [*message.get("headers", []), CLOSE_HEADER]
             is_last = message["type"] == "http.response.body" and not message.get(
                 "more_body", False
@@ -164,7 +165,7 @@ class _Bodies:
                     await in_time()
             await send({"type": "http.response.body"})
 
-        await self._app(scope, in_time, answer)
+        await self.app(scope, in_time, answer)
 
 
 class _Server(uvicorn.Server):

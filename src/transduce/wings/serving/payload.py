@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import re
 from collections.abc import Iterable, Sequence
 from email.errors import MessageError
 from email.header import decode_header, make_header
@@ -20,16 +19,13 @@ from transduce.system.errors import Hint, UserError
 from transduce.wings.serving.languages import Detected
 from transduce.wings.serving.limits import Limits
 
-# Matches JSON strings, whose brackets are not counted. An unterminated string matches up to the end of the body;
-# otherwise the search would restart at each quotation mark and take quadratic time.
-JSON_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
-NO_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
 FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 MAX_FORM_FIELDS = 1000
 MAX_NAME_CHARACTERS = 64  # of a model, a language or a content type
 Code = Annotated[str, Field(max_length=MAX_NAME_CHARACTERS)]
 MODEL_HELP = "name of the model that translates; without a name: the default model; also as a header, X-Model: NAME"
 Fields = TypeVar("Fields", bound=BaseModel)
+JsonObject = dict[str, Any]
 
 
 class Detection(BaseModel):
@@ -44,6 +40,14 @@ class Asked(BaseModel):
     q: str
     source: Code
     target: Code
+    model: Code = Field("", description=MODEL_HELP)
+
+
+class Upload(BaseModel):
+    """The fields of POST /translate_file beside `file`."""
+
+    source: Code = Field("auto", description="language code, or auto")
+    target: Code = Field(description="language code")
     model: Code = Field("", description=MODEL_HELP)
 
 
@@ -72,7 +76,7 @@ class Texts(BaseModel):
     model: Code = Field("", description=MODEL_HELP)
 
 
-def parse(body: bytes, content_type: str, query: bytes, depth: int) -> dict[str, Any]:
+def parse(body: bytes, content_type: str, query: bytes, depth: int) -> JsonObject:
     """Return the fields of a request. Fields in the body override fields in the query.
 
     Raises UserError if the request is malformed or its JSON is nested deeper than `depth`.
@@ -92,9 +96,7 @@ def parse(body: bytes, content_type: str, query: bytes, depth: int) -> dict[str,
             f"Unsupported content type {kind[:MAX_NAME_CHARACTERS]}.",
             Hint(f"Send JSON, {FORM} or {MULTIPART}."),
         )
-    return fields | {
-        name: value for name, value in own.items() if name == "q" or value not in (None, "")
-    }
+    return fields | _present(own)
 
 
 def boundary(content_type: str) -> bytes:
@@ -115,25 +117,24 @@ def file_name(given: str) -> str:
     return given.replace("\0", "")
 
 
-def validate(kind: type[Fields], fields: dict[str, Any]) -> Fields:
+def validate(kind: type[Fields], fields: JsonObject) -> Fields:
     """Validate the fields of a request. Raises UserError for the first invalid field.
 
     Empty fields other than `q` are ignored, because LibreTranslate's clients send empty fields.
     """
     try:
-        return kind.model_validate(
-            {
-                name: value
-                for name, value in fields.items()
-                if value not in (None, "") or name == "q"
-            }
-        )
+        return kind.model_validate(_present(fields))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"][:1])
         raise UserError(
             f"{place or 'The request'}: {first['msg'][:1].lower()}{first['msg'][1:]}."
         ) from None
+
+
+def _present(fields: JsonObject) -> JsonObject:
+    """The fields that are neither null nor empty; `q` may be."""
+    return {name: value for name, value in fields.items() if name == "q" or value not in (None, "")}
 
 
 def check_limits(asked: Texts, texts: Sequence[str], limits: Limits) -> None:
@@ -163,11 +164,11 @@ def check_characters(what: str, texts: Iterable[str], limit: int) -> None:
             )
 
 
-def _json(body: bytes, depth: int) -> dict[str, Any]:
-    if _is_deeper(body, depth):
-        raise UserError(f"The JSON exceeds {depth} levels of nesting.")
+def _json(body: bytes, depth: int) -> JsonObject:
     try:
         fields = json.loads(body.decode("utf-8-sig"))
+        if _depth(fields) > depth:
+            raise UserError(f"The JSON exceeds {depth} levels of nesting.")
         if b"\\u" in body:
             json.dumps(fields, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
@@ -183,17 +184,14 @@ def _json(body: bytes, depth: int) -> dict[str, Any]:
     return fields
 
 
-def _is_deeper(body: bytes, limit: int) -> bool:
-    """Whether JSON is nested deeper than `limit`, measured by the brackets outside strings."""
-    depth = 0
-    for bracket in JSON_STRINGS.sub(b"", body).translate(None, NO_BRACKETS):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > limit:
-            return True
-    return False
+def _depth(value: object) -> int:
+    """The levels of nested lists and objects in a value of JSON."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
 
 
-def _form(content: bytes) -> dict[str, Any]:
+def _form(content: bytes) -> JsonObject:
     try:
         # curl -d sends text that is not percent-encoded.
         pairs = parse_qsl(
@@ -209,7 +207,7 @@ def _form(content: bytes) -> dict[str, Any]:
     return _by_name(pairs)
 
 
-def _multipart(body: bytes, content_type: str) -> dict[str, Any]:
+def _multipart(body: bytes, content_type: str) -> JsonObject:
     """Parse a multipart form without its files."""
     parts: list[Any] = []
     ended: list[bool] = []
@@ -238,12 +236,12 @@ def _multipart(body: bytes, content_type: str) -> dict[str, Any]:
     return _by_name(pairs)
 
 
-def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
+def _by_name(pairs: Iterable[tuple[str, str]]) -> JsonObject:
     """The fields of a form by name. A repeated field becomes a list, and a glossary is parsed as JSON."""
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)
-    fields: dict[str, Any] = {
+    fields: JsonObject = {
         name: items[0] if len(items) == 1 else items for name, items in values.items()
     }
     terms = fields.get("glossary")
@@ -262,7 +260,7 @@ def code(language: str) -> str:
     return language.replace("_", "-")
 
 
-def detected(found: Detected) -> dict[str, Any]:
+def detected(found: Detected) -> JsonObject:
     """A detected language as in a response."""
     return found._replace(language=code(found.language))._asdict()
 

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any
+
+from transduce.wings.serving.payload import JsonObject
 
 TABLE_HEAD = "<thead><tr><th>field</th><th>type</th><th>default</th><th>meaning</th></tr></thead>"
 
 
-def reference(description: dict[str, Any]) -> str:
+def reference(description: JsonObject) -> str:
     """Make the HTML page /docs from the OpenAPI description of the server."""
     info: dict[str, str] = description["info"]
     routes = "".join(
@@ -21,10 +22,10 @@ def reference(description: dict[str, Any]) -> str:
     return page.substitute({name: escape(text) for name, text in info.items()}, routes=routes)
 
 
-def _route(method: str, path: str, route: dict[str, Any]) -> str:
+def _route(method: str, path: str, route: JsonObject) -> str:
     contents = route.get("requestBody", {}).get("content", {})
     # All have the same fields.
-    schema: dict[str, Any] = next((each["schema"] for each in contents.values()), {})
+    schema: JsonObject = next((each["schema"] for each in contents.values()), {})
     rows = "".join(
         _row(name, field, name in schema.get("required", []))
         for name, field in schema.get("properties", {}).items()
@@ -35,7 +36,7 @@ def _route(method: str, path: str, route: dict[str, Any]) -> str:
     return heading + (f"<table>{TABLE_HEAD}<tbody>{rows}</tbody></table>" if rows else "")
 
 
-def _row(name: str, field: dict[str, Any], required: bool) -> str:
+def _row(name: str, field: JsonObject, required: bool) -> str:
     default = field.get("default")
     shown = "required" if required else "" if default in (None, {}) else str(default).lower()
     meaning = escape(field.get("description", ""))
@@ -43,7 +44,7 @@ def _row(name: str, field: dict[str, Any], required: bool) -> str:
     return f"<tr><td>{'</td><td>'.join(cells)}</td></tr>"
 
 
-def _types(field: dict[str, Any]) -> Iterator[str]:
+def _types(field: JsonObject) -> Iterator[str]:
     if "anyOf" in field:
         yield from (kind for option in field["anyOf"] for kind in _types(option) if kind != "null")
     elif "enum" in field:

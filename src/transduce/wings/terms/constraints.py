@@ -10,6 +10,7 @@ n the number of tokens in each hypothesis (with BOS).
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from typing import NamedTuple
 
@@ -35,22 +36,30 @@ class Progress(NamedTuple):
 NOTHING = Progress(frozenset(), frozenset())
 
 
+@dataclass
 class SentenceConstraints:
-    """Computes the progress of hypotheses towards the constraints of one sentence."""
+    """The constraints of one sentence, and the progress of its open hypotheses towards them."""
 
-    def __init__(self, constraints: Sequence[Constraint], boundaries: WordBoundaries):
-        self.constraints = constraints
-        self.boundaries = boundaries
+    constraints: Sequence[Constraint]
+    boundaries: WordBoundaries
+    limit: int  # of the length of a translation
+    beam_size: int
+    forbidden: Sequence[tuple[int, ...]]  # token sequences that a translation must not have
+
+    def __post_init__(self) -> None:
         # The fewest tokens of a segmentation that may follow any token: after a space, or in a script without spaces.
         self.lengths = [
             min(
                 len(tokens)
                 for tokens in each.segmentations
                 if tokens is each.segmentations[0]
-                or boundaries.first[tokens[0]] in ("unspaced", "sign")
+                or self.boundaries.first[tokens[0]] in ("unspaced", "sign")
             )
-            for each in constraints
+            for each in self.constraints
         ]
+        most = max(self.beam_size, MAX_HYPOTHESES)
+        self.size = min(most, self.beam_size * (1 + sum(self.lengths)))
+        self.progress: dict[tuple[int, ...], Progress] = {(BOS,): NOTHING}  # by tokens
 
     def advance(self, progress: Progress, steps: Steps, token: int) -> Progress:
         """The progress of a hypothesis after `token` (not EOS) is appended. `steps` are its possible next steps."""
@@ -93,6 +102,46 @@ class SentenceConstraints:
         )
         return min([without_complete, *finished])
 
+    def prepare(self, hypotheses: list[list[int]], totals: Tensor) -> list[Steps]:
+        """The next steps of hypotheses; gives -inf to tokens in `totals` (w, v) that complete a forbidden sequence."""
+        for *before, last in self.forbidden:
+            ends = [row[len(row) - len(before) :] == before for row in hypotheses]
+            totals[ends, last] = -math.inf
+        return [self.steps(self.progress.get(tuple(row), NOTHING), row[-1]) for row in hypotheses]
+
+    def choose(
+        self,
+        hypotheses: list[list[int]],
+        steps: list[Steps],
+        candidates: dict[int, float],
+        v: int,
+    ) -> tuple[list[int], list[int]]:
+        """Choose the complete and the open hypotheses, as indices in `totals`; updates the progress.
+
+        The groups supply open hypotheses in turn. A hypothesis can end only if it is among the best `size` candidates
+        that meet all constraints.
+        """
+        room = self.limit - len(hypotheses[0])  # for tokens after the next one
+        groups: dict[int, list[int]] = {}
+        after: dict[int, Progress] = {}
+        for place in sorted(
+            (p for p, value in candidates.items() if value > -math.inf),
+            key=lambda p: -candidates[p],
+        ):
+            token = place % v
+            written = self.progress[tuple(hypotheses[place // v])]
+            if token != EOS:
+                after[place] = written = self.advance(written, steps[place // v], token)
+            missing = self.missing(written)
+            if missing <= (0 if token == EOS else room):
+                groups.setdefault(missing, []).append(place)
+        ending = [place for place in groups.get(0, [])[: self.size] if place % v == EOS]
+        queues = [[p for p in groups[missing] if p % v != EOS] for missing in sorted(groups)]
+        turns = chain.from_iterable(zip_longest(*queues))
+        going_on = list(islice((place for place in turns if place is not None), self.size))
+        self.progress = {(*hypotheses[place // v], place % v): after[place] for place in going_on}
+        return ending, going_on
+
 
 class ConstraintSelector:
     """A `decoding.types.Selector` that chooses hypotheses by constraint progress and log-probability."""
@@ -106,30 +155,20 @@ class ConstraintSelector:
         forbidden: Sequence[Sequence[tuple[int, ...]]] = (),
     ):
         """`forbidden` are token sequences that a sentence's translation must not have."""
-        self.sentences = [SentenceConstraints(constraints, boundaries) for constraints in sentences]
-        self.limits = list(limits)
-        self.forbidden = list(forbidden) or [()] * len(limits)
-        most = max(beam_size, MAX_HYPOTHESES)
-        self.sizes = [
-            min(most, beam_size * (1 + sum(sentence.lengths))) for sentence in self.sentences
-        ]
-        # For each sentence, the progress of its open hypotheses, by their tokens.
-        self.progress: list[dict[tuple[int, ...], Progress]] = [
-            {(BOS,): NOTHING} for _ in self.sentences
+        unwanted = forbidden or [()] * len(limits)
+        self.sentences = [
+            SentenceConstraints(constraints, boundaries, limit, beam_size, banned)
+            for constraints, limit, banned in zip(sentences, limits, unwanted, strict=True)
         ]
 
     @property
     def beam_size(self) -> int:
         """The largest beam size that any sentence needs."""
-        return max(self.sizes, default=1)
+        return max((sentence.size for sentence in self.sentences), default=1)
 
     def select(self, sentences: Tensor) -> None:
         """Keep only the sentences with the indices `sentences`."""
-        indices = sentences.tolist()
-        columns = self.sentences, self.limits, self.forbidden, self.sizes, self.progress
-        self.sentences, self.limits, self.forbidden, self.sizes, self.progress = (
-            [column[i] for i in indices] for column in columns
-        )
+        self.sentences = [self.sentences[i] for i in sentences.tolist()]
 
     def __call__(self, tokens: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """Choose 2k continuations of the hypotheses `tokens` (b, w, n) by the log-probabilities `totals` (b, w * v).
@@ -140,75 +179,26 @@ class ConstraintSelector:
         b, w, _ = tokens.shape
         v = totals.size(1) // w
         rows = tokens.tolist()
-        self._forbid(rows, totals.view(b, w, v))
+        by_hypothesis = totals.view(b, w, v)
         steps = [
-            [sentence.steps(progress.get(tuple(row), NOTHING), row[-1]) for row in hypotheses]
-            for sentence, progress, hypotheses in zip(
-                self.sentences, self.progress, rows, strict=True
-            )
+            sentence.prepare(hypotheses, its)
+            for sentence, hypotheses, its in zip(self.sentences, rows, by_hypothesis, strict=True)
         ]
         count = min(2 * k, w * v)
-        places = _candidates(totals.view(b, w, v), steps, count)
+        places = _candidates(by_hypothesis, steps, count)
         values = totals.gather(1, places).tolist()
         index = torch.zeros(b, 2 * k, dtype=torch.long)
         taken = torch.zeros(b, 2 * k, dtype=torch.bool)
-        for i, row in enumerate(places.tolist()):
-            seen = len(row) - max(0, count - 2 * self.sizes[i])  # fewer for a smaller beam
+        for i, (sentence, row) in enumerate(zip(self.sentences, places.tolist(), strict=True)):
+            seen = len(row) - max(0, count - 2 * sentence.size)  # fewer for a smaller beam
             candidates = dict(zip(row[:seen], values[i][:seen], strict=True))
-            ending, going_on = self._choose(i, rows[i], steps[i], candidates, v)
+            ending, going_on = sentence.choose(rows[i], steps[i], candidates, v)
             for start, chosen in ((0, ending), (k, going_on)):
                 index[i, start : start + len(chosen)] = torch.tensor(chosen, dtype=torch.long)
                 taken[i, start : start + len(chosen)] = True
         index = index.to(totals.device)
         taken = taken.to(totals.device)
         return totals.gather(1, index).masked_fill(~taken, -torch.inf), index
-
-    def _forbid(self, rows: list[list[list[int]]], totals: Tensor) -> None:
-        """Give -inf to the tokens that complete a forbidden sequence."""
-        for i, sequences in enumerate(self.forbidden):
-            for *before, last in sequences:
-                ends = [row[len(row) - len(before) :] == before for row in rows[i]]
-                totals[i, ends, last] = -math.inf
-
-    def _choose(
-        self,
-        i: int,
-        hypotheses: list[list[int]],
-        steps: list[Steps],
-        candidates: dict[int, float],
-        v: int,
-    ) -> tuple[list[int], list[int]]:
-        """Choose the complete and the open hypotheses of sentence i, as indices in `totals`; updates the progress.
-
-        The groups supply open hypotheses in turn. A hypothesis can end only if it is among the best `size` candidates
-        that meet all constraints.
-        """
-        sentence = self.sentences[i]
-        before = self.progress[i]
-        size = self.sizes[i]
-        room = self.limits[i] - len(hypotheses[0])  # for tokens after the next one
-        groups: dict[int, list[int]] = {}
-        after: dict[int, Progress] = {}
-        for place in sorted(
-            (p for p, value in candidates.items() if value > -math.inf),
-            key=lambda p: -candidates[p],
-        ):
-            hypothesis = hypotheses[place // v]
-            token = place % v
-            written = before[tuple(hypothesis)]
-            if token != EOS:
-                after[place] = written = sentence.advance(written, steps[place // v], token)
-            missing = sentence.missing(written)
-            if missing <= (0 if token == EOS else room):
-                groups.setdefault(missing, []).append(place)
-        ending = [place for place in groups.get(0, [])[:size] if place % v == EOS]
-        queues = [[p for p in groups[missing] if p % v != EOS] for missing in sorted(groups)]
-        turns = chain.from_iterable(zip_longest(*queues))
-        going_on = list(islice((place for place in turns if place is not None), size))
-        self.progress[i] = {
-            (*hypotheses[place // v], place % v): after[place] for place in going_on
-        }
-        return ending, going_on
 
 
 def _candidates(totals: Tensor, steps: Sequence[Sequence[Steps]], count: int) -> Tensor:

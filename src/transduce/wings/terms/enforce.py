@@ -100,7 +100,7 @@ def _added(
 ) -> dict[int, Rivals]:
     """The sentences with a term that was only added to the free translation, and the rivals of their terms."""
     added = {}
-    for i, rivals in _rivals(translator, engine, sentences, free, matches).items():
+    for i, rivals in find_rivals(translator, engine, sentences, free, matches).items():
         text, other = translator.tokenizer.decode([found[i][0].tokens, free[i].tokens])
         if any(
             is_added(text, other, match.target, rivals.get(match.target)) for match in matches[i]
@@ -124,28 +124,8 @@ def _without_rivals(
     wanted = {i: constraints[i] for i, tokens in banned.items() if tokens}
     found = _search(translator, engine, sentences, wanted, banned, n_best)
     best = {i: hypotheses[0] for i, hypotheses in found.items() if hypotheses}
-    left = _rivals(translator, engine, sentences, best, matches)
+    left = find_rivals(translator, engine, sentences, best, matches)
     return {i: found[i] for i in best if not left[i]}
-
-
-def _rivals(
-    translator: Translator,
-    engine: Engine,
-    sentences: Sentences,
-    hypotheses: Mapping[int, Hypothesis],
-    matches: Mapping[int, Sequence[Match]],
-) -> dict[int, Rivals]:
-    """The rivals in a hypothesis of each sentence."""
-    chosen = list(hypotheses)
-    some = sentences.select(chosen)
-    its = [matches[i] for i in chosen]
-    return dict(
-        zip(
-            chosen,
-            find_rivals(translator, engine, some, list(hypotheses.values()), its),
-            strict=True,
-        )
-    )
 
 
 def _search(

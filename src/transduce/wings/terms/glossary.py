@@ -68,17 +68,13 @@ class Glossary:
         """`language` is the code of the sources. Raises UserError if a text of a term is blank or has a line break."""
         self._fold = case_folding(language)
         entries: dict[tuple[str, ...], str] = {}
-        for number, (source, target) in enumerate(terms, 1):
-            if (
-                not _units(source)
-                or not _units(target)
-                or "\n" in source.strip()
-                or "\n" in target.strip()
-            ):
+        for number, term in enumerate(terms, 1):
+            source, target = (text.strip() for text in term)
+            if not _units(source) or not _units(target) or "\n" in source + target:
                 raise UserError(
                     f"Term {number} of the glossary must have a source and a target of one line each."
                 )
-            entries[_units(source)] = target.strip()
+            entries[_units(source)] = target
         self._by_first: dict[str, list[tuple[tuple[str, ...], bool, str]]] = {}
         # Terms with capitals take precedence.
         for units in sorted(entries, key=_has_capitals, reverse=True):
@@ -158,7 +154,7 @@ def segment(tokenizer: Tokenizer, target: str) -> Constraint:
 @lru_cache(maxsize=2)  # it keeps the vocabularies of dropped models in memory
 def word_boundaries(vocabulary: Vocabulary) -> WordBoundaries:
     """The word boundaries of all pieces of a target vocabulary."""
-    pieces = vocabulary.pieces(range(vocabulary.size))
+    pieces = vocabulary.all_pieces()
     return WordBoundaries(*zip(*(_boundaries(piece) for piece in pieces), strict=True))
 
 

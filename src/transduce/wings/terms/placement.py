@@ -4,7 +4,7 @@
 rival of the term.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from transduce.decoding.alignment import align
@@ -23,17 +23,19 @@ def find_rivals(
     translator: Translator,
     engine: Engine,
     sentences: Sentences,
-    hypotheses: Sequence[Hypothesis],
-    matches: Sequence[Sequence[Match]],
-) -> list[Rivals]:
-    """The rivals in a translation of each sentence. `engine` computes the attention."""
-    texts = translator.tokenizer.decode([each.tokens for each in hypotheses])
+    hypotheses: Mapping[int, Hypothesis],
+    matches: Mapping[int, Sequence[Match]],
+) -> dict[int, Rivals]:
+    """The rivals in the translations of some sentences, by their indices. `engine` computes the attention."""
+    some = sentences.select(list(hypotheses))
+    texts = translator.tokenizer.decode([each.tokens for each in hypotheses.values()])
     ranked = [
-        (Translation(text, 0.0, ()), [each]) for text, each in zip(texts, hypotheses, strict=True)
+        (Translation(text, 0.0, ()), [each])
+        for text, each in zip(texts, hypotheses.values(), strict=True)
     ]
     attention = partial(translator.forced, engine, engine.attention)
-    aligned = align(translator.tokenizer, sentences.texts, sentences.sources, ranked, attention)
-    return [_rivals(translation, its) for translation, its in zip(aligned, matches, strict=True)]
+    aligned = align(translator.tokenizer, some.texts, some.sources, ranked, attention)
+    return {i: _rivals(each, matches[i]) for i, each in zip(hypotheses, aligned, strict=True)}
 
 
 def _rivals(translation: Translation, matches: Sequence[Match]) -> Rivals:
