@@ -1,6 +1,7 @@
 """Scores parse trees by labelled brackets, as EVALB does (Sekine and Collins, 1997; Ellis, 2006)."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -96,6 +97,17 @@ def score_brackets(
     return BracketScores(rows, summarise(rows), summarise(short), parameters.cutoff)
 
 
+def score_trees(
+    gold: Sequence[Tree], test: Iterable[Tree | None], parameters: Parameters = COLLINS
+) -> BracketScores:
+    """Score parses of the words of as many gold trees, with the gold trees' punctuation tags, so that each counts."""
+    lines = (
+        str(agree_on_punctuation(tree, parse, parameters)) if parse else ""
+        for tree, parse in zip(gold, test, strict=True)
+    )
+    return score_brackets(map(str, gold), lines, parameters)
+
+
 def agree_on_punctuation(gold: Tree, parse: Tree, parameters: Parameters = COLLINS) -> Tree:
     """The parse, with the gold tree's tag on each word that only one of the trees tags as punctuation.
 
@@ -140,10 +152,11 @@ def compare(gold_line: str, test_line: str, parameters: Parameters, number: int 
 def summarise(rows: Sequence[Row]) -> Summary:
     """Count the sentences by status, and sum the counts of valid sentences."""
     valid = [row for row in rows if row.status == "valid"]
+    numbers = Counter(row.status for row in rows)
     return Summary(
         sentences=len(rows),
-        errors=sum(row.status == "error" for row in rows),
-        skipped=sum(row.status == "skipped" for row in rows),
+        errors=numbers["error"],
+        skipped=numbers["skipped"],
         valid=len(valid),
         **{name: sum(getattr(row, name) for row in valid) for name in SUMMED},
         complete=sum(row.matched == row.gold == row.test for row in valid),
