@@ -17,7 +17,7 @@ from transduce.system.files import make_folder
 if TYPE_CHECKING:
     from transduce_lab.comparing.definition import Definition
     from transduce_lab.comparing.outcomes import EvaluationText
-    from transduce_lab.comparing.schedule import Standings
+    from transduce_lab.comparing.standings import Standings
     from transduce_lab.comparing.tables import Table
 
 
@@ -84,7 +84,7 @@ def compare(
         )
     _check_folder(out, [row.name for row in definition.rows])
     make_folder(out)
-    standings = train_rows(definition, out, budget, "transduce compare")
+    standings = train_rows(definition, out, budget)
     present(report.table(standings, "table", out), standings.failures, out)
 
 
@@ -113,13 +113,13 @@ def with_corpus_languages(given: Settings, train: Sequence[str]) -> dict[str, An
     return dict(with_known_languages(with_languages(given, train), None))
 
 
-def train_rows(definition: "Definition", out: Path, budget: float, command: str) -> "Standings":
+def train_rows(definition: "Definition", out: Path, budget: float) -> "Standings":
     """Train the models of a table for at most `budget` minutes, and return what is finished and what failed.
 
     Raises UserError if scipy is missing, if the test text can't be used, or if runs in `out` have other options.
     """
     from transduce_lab.comparing import runs
-    from transduce_lab.comparing.schedule import Standings
+    from transduce_lab.comparing.standings import Standings
     from transduce_lab.comparing.statistics import student
 
     student(1)  # a missing package is told before the training
@@ -133,7 +133,7 @@ def train_rows(definition: "Definition", out: Path, budget: float, command: str)
             + (f" Then come {after} with the chosen values." if is_open else "")
         )
         try:
-            is_finished = runs.carry_out(definition.planned_runs(out), out, budget, command=command)
+            is_finished = runs.carry_out(definition.planned_runs(out), out, budget)
         except runs.RunsFailedError as error:
             standings.failures.append(str(error))
         standings.failures += definition.refusals(out)

@@ -18,16 +18,17 @@ from transduce_lab.comparing.runs import FAILURE, TUNING_SEED, Experiment, Run, 
 
 TUNING = "tuning"  # the folder of a row's grid
 STAGE_OPTIONS = (  # of the first stage, which also determines the model and the vocabulary of the second stage
-    *(
-        "data.corpora",
-        "data.valid",
-        "data.test",
-        "data.source",
-        "data.target",
-        "data.bleu_tokenize",
-        "data.max_tokens",
-    ),
-    *("train.threads", "train.precision", "train.clip_norm", "decode."),
+    "data.corpora",
+    "data.valid",
+    "data.test",
+    "data.source",
+    "data.target",
+    "data.bleu_tokenize",
+    "data.max_tokens",
+    "train.threads",
+    "train.precision",
+    "train.clip_norm",
+    "decode.",
 )
 KEYS: dict[str, type] = {
     "title": str,

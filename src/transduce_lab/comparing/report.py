@@ -12,7 +12,7 @@ from transduce_lab.comparing.definition import Definition
 from transduce_lab.comparing.operations import flops
 from transduce_lab.comparing.outcomes import F1, PERPLEXITY
 from transduce_lab.comparing.runs import FAILURE, LAST_ERROR
-from transduce_lab.comparing.schedule import Standing, Standings, failures
+from transduce_lab.comparing.standings import Standing, Standings, failures
 from transduce_lab.comparing.statistics import LEVEL, Difference, spread
 from transduce_lab.comparing.tables import Part, Table
 

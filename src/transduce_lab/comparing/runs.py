@@ -83,7 +83,6 @@ def carry_out(
     folder: Path,
     minutes: float,
     clock: Callable[[], float] = time.monotonic,
-    command: str = "transduce reproduce",
 ) -> bool:
     """Carry out the runs in order for at most `minutes`; returns whether all of them are finished.
 
@@ -92,7 +91,7 @@ def carry_out(
     an earlier run in `folder` had other options or other code, or if a run fails. Raises KeyboardInterrupt if the user
     interrupts the training.
     """
-    check_single_process(command)
+    check_single_process("this command")
     until = clock() + 60 * minutes
     failures = list[Path]()
     passed_over = False

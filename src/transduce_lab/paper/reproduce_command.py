@@ -17,7 +17,7 @@ from transduce.system.files import make_folder
 from transduce_lab.comparing.command import present, train_rows, with_corpus_languages
 
 if TYPE_CHECKING:
-    from transduce_lab.comparing.schedule import Standings
+    from transduce_lab.comparing.standings import Standings
     from transduce_lab.comparing.tables import Table
 
 SEEDS = 3
@@ -146,9 +146,7 @@ def _table(
     for each in definitions:
         left = max(NO_TIME, (until - monotonic()) / 60) if budget else 0.0
         try:
-            standings.append(
-                train_rows(replace(each, seeds=seeds), out, left, "transduce reproduce")
-            )
+            standings.append(train_rows(replace(each, seeds=seeds), out, left))
             failures += standings[-1].failures
         except UserError as error:  # the other treebanks are trained nevertheless
             failures.append(str(error))

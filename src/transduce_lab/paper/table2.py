@@ -9,7 +9,7 @@ from transduce.config.schema import ModelConfig
 from transduce_lab.comparing import report
 from transduce_lab.comparing.definition import Definition, RowDefinition, checked
 from transduce_lab.comparing.operations import updates_for
-from transduce_lab.comparing.schedule import Standings
+from transduce_lab.comparing.standings import Standings
 from transduce_lab.comparing.tables import Part, Table
 from transduce_lab.operations import per_target_token
 from transduce_lab.paper.printed import PLAIN_OPTIONS, definition

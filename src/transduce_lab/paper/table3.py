@@ -13,7 +13,7 @@ from transduce.system.errors import UserError
 from transduce_lab.comparing import report
 from transduce_lab.comparing.definition import Definition, RowDefinition, checked
 from transduce_lab.comparing.outcomes import PERPLEXITY
-from transduce_lab.comparing.schedule import Standings
+from transduce_lab.comparing.standings import Standings
 from transduce_lab.comparing.tables import Part, Table
 from transduce_lab.paper.printed import PLAIN_OPTIONS, definition
 

@@ -16,7 +16,7 @@ from transduce_lab.comparing import report
 from transduce_lab.comparing.definition import Definition, RowDefinition, checked
 from transduce_lab.comparing.outcomes import OUTCOME, outcome
 from transduce_lab.comparing.runs import FILE_OPTIONS
-from transduce_lab.comparing.schedule import Standing, Standings
+from transduce_lab.comparing.standings import Standing, Standings
 from transduce_lab.comparing.statistics import spread
 from transduce_lab.comparing.tables import Part, Table
 from transduce_lab.paper.printed import PLAIN_OPTIONS, definition

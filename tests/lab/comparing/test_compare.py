@@ -26,7 +26,7 @@ from transduce_lab.comparing.definition import TUNING_SEED, Definition, read
 from transduce_lab.comparing.operations import updates_for
 from transduce_lab.comparing.outcomes import EvaluationText, Judge, Outcome
 from transduce_lab.comparing.runs import Experiment
-from transduce_lab.comparing.schedule import Standings
+from transduce_lab.comparing.standings import Standings
 from transduce_lab.comparing.statistics import Difference
 
 pytest.importorskip("scipy", reason="pip install 'transduce[lab]'")
@@ -366,7 +366,7 @@ def test_a_model_without_numbers_is_not_asked_for_translations(files, tmp_path, 
 
 def test_an_ensemble_of_rows_pairs_their_seeds(given, tmp_path):
     table = definition(tmp_path, ROWS, given)
-    standings = train_rows(table, tmp_path, 0, "test")
+    standings = train_rows(table, tmp_path, 0)
     made = {seed: runs.Result(Path(), "", "", seed, 1.0, 1.0, 1, 1) for seed in (1, 2, 3)}
     groups = standings._groups([[made[1], made[2]], [made[2], made[3]]])
     assert [[run.seed for run in group] for group in groups] == [[2, 2]]
@@ -485,7 +485,7 @@ def test_row_that_diverges_for_every_grid_value_is_reported(files, tmp_path, cap
 )
 def test_a_lower_perplexity_and_a_higher_bleu_are_better(given, tmp_path, judge, value, told):
     table = definition(tmp_path, f"judge = '{judge}'\n" + ROWS, given)
-    standing = train_rows(table, tmp_path, 0, "test").rows[1]
+    standing = train_rows(table, tmp_path, 0).rows[1]
     difference = Difference(value, 0.1, 9.0, 0.001)
     judged = standing._replace(differences={judge: difference}, p_value=0.004)
     assert report.verdict(judged, table) == f"{told} (p = 0.004)"
@@ -494,7 +494,7 @@ def test_a_lower_perplexity_and_a_higher_bleu_are_better(given, tmp_path, judge,
 
 def test_a_verdict_counts_the_runs_that_diverged_and_failed(given, tmp_path):
     table, made = definition(tmp_path, ROWS, given), runs.Result(Path(), "", "", 1, 1.0, 1.0, 1, 1)
-    standing = train_rows(table, tmp_path, 0, "test").rows[1]
+    standing = train_rows(table, tmp_path, 0).rows[1]
     standing = standing._replace(runs=[made, made._replace(diverged=True)])
     assert report.verdict(standing, table) == "1 of 2 runs diverged"
     standing = standing._replace(failures={Path("seed-3/.failed"): "", Path("seed-4/.error"): ""})
@@ -731,17 +731,15 @@ def test_the_runs_of_another_table_are_refused(given, tmp_path):
         definition(tmp_path, "seeds = 1\noptions.train.steps = 2\n" + ROWS, given),
         out,
         math.inf,
-        "test",
     )
     with pytest.raises(UserError, match=r"was made with train.steps = 2, not 3"):
         train_rows(
             definition(tmp_path, "seeds = 1\noptions.train.steps = 3\n" + ROWS, given),
             out,
             1.0,
-            "test",
         )
     more = "seeds = 1\noptions.train.steps = 2\n" + ROWS + "third = 'train.warmup=9'\n"
-    assert len(train_rows(definition(tmp_path, more, given), out, 0, "test").rows[0].runs) == 1, (
+    assert len(train_rows(definition(tmp_path, more, given), out, 0).rows[0].runs) == 1, (
         "rows may be added"
     )
 
@@ -780,7 +778,7 @@ def test_scores_of_rows_are_those_of_sacrebleu_and_of_the_perplexity():
 def test_rows_with_other_vocabularies_are_compared_per_word(given, tmp_path, change, per_word):
     own = {name: value for name, value in given.items() if name != "data.vocab_size"}
     table = definition(tmp_path, ROWS + f"other = '{change}'\n", own)
-    assert train_rows(table, tmp_path, 0, "test").per_word == per_word
+    assert train_rows(table, tmp_path, 0).per_word == per_word
 
 
 def test_sentences_are_resampled_together_for_all_rows():

@@ -418,7 +418,7 @@ def test_table_3_shows_our_runs_beside_the_papers(given, tmp_path, monkeypatch):
     }
     compared = replace(table3.comparison({**given, **quick}), seeds=1)
     assert compared.options["train.average"] == 1, "section 6.2 does not average"
-    table = table3.table(train_rows(compared, tmp_path, math.inf, "test"), tmp_path)
+    table = table3.table(train_rows(compared, tmp_path, math.inf), tmp_path)
     paths = table.write(tmp_path)
     page = paths[0].read_text()
     assert (
@@ -428,7 +428,7 @@ def test_table_3_shows_our_runs_beside_the_papers(given, tmp_path, monkeypatch):
     assert len(paths) == 3 and all(path.stat().st_size > 1000 for path in paths[2:])
     rows = json.loads(paths[1].read_text())
     assert [len(row["runs"]) for row in rows] == [1, 1] and rows[1]["printed"]["bleu"] == 25.4
-    empty = table3.table(train_rows(table3.comparison({}), tmp_path, 0, "test"), tmp_path)
+    empty = table3.table(train_rows(table3.comparison({}), tmp_path, 0), tmp_path)
     assert "–" in empty.parts[0].rows[0], "without a test text"
 
 
@@ -500,7 +500,7 @@ def test_table_2_tunes_each_family_and_has_ensembles(given, tmp_path, monkeypatc
     monkeypatch.setattr(table2, "TABLE2", {**table2.TABLE2, **parts, "training_flops": 2e8})
     own = {name: value for name, value in given.items() if name != "train.steps"}
     compared = replace(table2.comparison({**own, "model.d_model": 16}), seeds=2)
-    table = table2.table(train_rows(compared, tmp_path, math.inf, "test"), tmp_path)
+    table = table2.table(train_rows(compared, tmp_path, math.inf), tmp_path)
     printed, rows = (
         {row[0]: dict(zip(part.headings, row, strict=True)) for row in part.rows}
         for part in table.parts[:2]
@@ -525,7 +525,7 @@ def test_a_family_that_costs_more_a_token_has_fewer_updates(tmp_path):
         for experiment in compared.tunings(row)
     }
     assert 900 < steps["Transformer with experts"] < steps["Transformer"] < 1200
-    table = table2.table(train_rows(compared, tmp_path, 0, "test"), tmp_path)
+    table = table2.table(train_rows(compared, tmp_path, 0), tmp_path)
     assert any(row[:3] == ["recurrent (GNMT)", "0", "–"] for row in table.parts[1].rows)
 
 

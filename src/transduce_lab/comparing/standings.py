@@ -31,9 +31,8 @@ class Standing(NamedTuple):
     row: Row
     # By measure; empty for the base, and if it or the row lacks runs or diverged.
     differences: dict[str, Difference]
-    p_value: (
-        float  # of the measure that judges, corrected for the number of rows; nan without a test
-    )
+    # Of the measure that judges, corrected for the number of rows; nan without a test.
+    p_value: float
 
 
 class Standings:
