@@ -439,7 +439,7 @@ FOLDER_FILES: dict[str, Callable[[Path], object]] = {
 def table(data: bytes) -> None:
     """The definition of a table of `transduce compare`. Its runs are not trained."""
     found = definition.read(file("table.toml", data), {"data.test": ("one.en", "two.de")})
-    if len(found.points()) < 100:
+    if len(found.tunings(found.trained[0])) < 100:
         for experiment in filter(
             None, (found.experiment(row, PLACE / "runs") for row in found.trained)
         ):

@@ -35,24 +35,9 @@ class Operations(NamedTuple):
 @cache
 def operations(model: ModelConfig, source_length: int, target_length: int) -> Operations:
     """Count the operations of a forward pass for a sentence pair with these lengths in tokens."""
-    if model.kind != "transformer" or model.more:
-        return _count(model, source_length, target_length, "cpu")  # they compute with values
-    for side in ("num_encoder_layers", "num_decoder_layers"):
-        if (layers := getattr(model, side)) > 2:  # all layers of a side have the same operations
-            shallow = [ModelConfig(**(vars(model) | {side: few})) for few in (1, 2)]
-            one, two = (operations(each, source_length, target_length) for each in shallow)
-            return Operations(
-                *(
-                    first + (layers - 1) * (more - first)
-                    for first, more in zip(one, two, strict=True)
-                )
-            )
-    # Tensors without values, which need no memory.
-    return _count(model, source_length, target_length, "meta")
-
-
-def _count(model: ModelConfig, source_length: int, target_length: int, device: str) -> Operations:
-    with torch.device(device):
+    # Tensors without values need no memory. The models of the lab compute with values.
+    has_values = model.kind != "transformer" or bool(model.more)
+    with torch.device("cpu" if has_values else "meta"):
         network = build(model).eval()
         src = torch.full((1, source_length), 4)
         tgt = torch.full((1, target_length), 4)

@@ -90,7 +90,7 @@ def test_only_train_runs_as_several_processes(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     status, _, said = run(capsys, "demo", "--out", tmp_path / "out")
     assert (status, "torchrun is for `transduce train`" in said) == (2, True), said
-    with pytest.raises(UserError, match=r"only. Start transduce reproduce without torchrun"):
+    with pytest.raises(UserError, match=r"only. Start this command without torchrun"):
         carry_out([], tmp_path, 1.0)
 
 

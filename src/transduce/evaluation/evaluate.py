@@ -44,7 +44,7 @@ def evaluate(
     Raises UserError if the models' vocabularies differ, if there are no pairs, if the tokenisation for BLEU is unknown,
     or if a sentence is too long.
     """
-    direction = _direction(pairs, models[0].config.data)
+    direction = direction_of(pairs, models[0].config.data)
     metrics(tokenize, direction.target)
     tokenizer = shared_tokenizer(
         [model.tokenizer for model in models], [model.folder for model in models]
@@ -106,7 +106,7 @@ def _validation(
     greedy = dataclasses.replace(config.decode, beam_size=1, **PLAIN_SEARCH)
 
     def validate(model: Seq2Seq) -> Validation | None:
-        direction = _direction(pairs, config.data)
+        direction = direction_of(pairs, config.data)
         translator = Translator(TorchEngine([model]), tokenizer, greedy, directions=[direction])
         measured = _perplexity(translator.score(sources, references, masked=True), references)
         # A diverged model can't be searched.
@@ -124,7 +124,7 @@ def _validation(
     return validate
 
 
-def _direction(pairs: Sequence[Pair], data: DataConfig) -> Direction:
+def direction_of(pairs: Sequence[Pair], data: DataConfig) -> Direction:
     """The direction of pairs that all have the same one."""
     name = pairs[0].direction if pairs else ""
     return Direction.parse(name) if name else Direction(data.source, data.target)

@@ -3,15 +3,11 @@
 import contextlib
 import json
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table as ScreenTable
-
-from transduce.commands.options import PIPED_COLUMNS, Assignments
+from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, gather, with_languages
 from transduce.config.settings import Settings
 from transduce.system.console import log
@@ -21,7 +17,7 @@ from transduce.system.files import make_folder
 if TYPE_CHECKING:
     from transduce_lab.comparing.definition import Definition
     from transduce_lab.comparing.outcomes import EvaluationText
-    from transduce_lab.comparing.schedule import Standings
+    from transduce_lab.comparing.standings import Standings
     from transduce_lab.comparing.tables import Table
 
 
@@ -88,15 +84,13 @@ def compare(
         )
     _check_folder(out, [row.name for row in definition.rows])
     make_folder(out)
-    standings = train_rows(definition, out, budget, "transduce compare")
-    present(
-        report.table(definition, standings, standings.rows(), "table", out), standings.failures, out
-    )
+    standings = train_rows(definition, out, budget)
+    present(report.table(standings, "table", out), standings.failures, out)
 
 
 def present(table: "Table", failures: Sequence[str], out: Path) -> None:
     """Print and write a table. Then raise UserError if there are sentences about failures."""
-    show(table)
+    table.show()
     for path in table.write(out):
         log(f"Written: {path}")
     if failures:
@@ -119,34 +113,27 @@ def with_corpus_languages(given: Settings, train: Sequence[str]) -> dict[str, An
     return dict(with_known_languages(with_languages(given, train), None))
 
 
-def train_rows(definition: "Definition", out: Path, budget: float, command: str) -> "Standings":
+def train_rows(definition: "Definition", out: Path, budget: float) -> "Standings":
     """Train the models of a table for at most `budget` minutes, and return what is finished and what failed.
 
     Raises UserError if scipy is missing, if the test text can't be used, or if runs in `out` have other options.
     """
     from transduce_lab.comparing import runs
-    from transduce_lab.comparing.schedule import Standings, planned_runs
+    from transduce_lab.comparing.standings import Standings
     from transduce_lab.comparing.statistics import student
 
     student(1)  # a missing package is told before the training
     standings = Standings(definition, out, _text(definition))
     if budget:
-        planned = [
-            (definition.tuning(row, point), 0)
-            for point in definition.points()
-            for row in definition.tuned_rows
-        ]
-        chosen = [each for row in definition.trained if (each := definition.experiment(row, out))]
-        planned += runs.all_runs(chosen, range(1, definition.seeds + 1))
-        is_open = not chosen and not definition.refusals(out)
-        after = (
-            f" Then come {len(definition.trained) * definition.seeds} with the chosen values."
-            if is_open
-            else ""
+        planned = list(definition.planned_runs(out))
+        after = len(definition.trained) * definition.seeds
+        is_open = all(seed == runs.TUNING_SEED for _, seed in planned)
+        log(
+            runs.count(planned, out)
+            + (f" Then come {after} with the chosen values." if is_open else "")
         )
-        log(runs.count(planned, out) + after)
         try:
-            is_finished = runs.carry_out(planned_runs(standings), out, budget, command=command)
+            is_finished = runs.carry_out(definition.planned_runs(out), out, budget)
         except runs.RunsFailedError as error:
             standings.failures.append(str(error))
         standings.failures += definition.refusals(out)
@@ -161,7 +148,7 @@ def _text(definition: "Definition") -> "EvaluationText":
     """The test text or trees of a table; empty if the options name none."""
     from transduce.commands.test_sets import read_test_set
     from transduce.config.parse import configure
-    from transduce.text.languages import Direction
+    from transduce.evaluation.evaluate import direction_of
     from transduce.text.multilingual import is_multilingual
     from transduce.text.pairs import are_trees, expand_folders, single_lines
     from transduce_lab.comparing.outcomes import EvaluationText
@@ -184,25 +171,4 @@ def _text(definition: "Definition") -> "EvaluationText":
         )
     files = expand_folders(data.test) if are_trees(data.test) else []
     trees = [tree for file in files for tree, _ in read_trees(file) if simplify(tree)]
-    name = pairs[0].direction if pairs else ""
-    direction = Direction.parse(name) if name else Direction(data.source, data.target)
-    return EvaluationText(data.test, pairs, direction, data.bleu_tokenize, trees)
-
-
-def show(table: "Table") -> None:
-    """Print a table and its notes on standard output."""
-    console = Console(
-        width=None if sys.stdout.isatty() else PIPED_COLUMNS,
-        markup=False,
-        emoji=False,
-        highlight=False,
-    )
-    for title, headings, rows in ((table.title, table.headings, table.rows), *table.parts):
-        screen = ScreenTable(title=title, title_justify="left", header_style="bold")
-        for heading in headings:
-            screen.add_column(heading, overflow="fold")
-        for row in rows:
-            screen.add_row(*row)
-        console.print(screen)
-    for note in table.notes:
-        console.print(note, soft_wrap=False)
+    return EvaluationText(data.test, pairs, direction_of(pairs, data), data.bleu_tokenize, trees)

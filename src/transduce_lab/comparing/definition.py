@@ -11,43 +11,40 @@ from typing import Any, NamedTuple
 
 from transduce.commands.recipes import read_text
 from transduce.config.parse import configure, options_in, parse_assignments, read_recipe, read_toml
+from transduce.config.schema import Options
 from transduce.system.errors import Hint, UserError
 from transduce_lab.comparing.outcomes import PERPLEXITY, measures_of
-from transduce_lab.comparing.runs import FAILURE, TUNING_SEED, Experiment, results
+from transduce_lab.comparing.runs import FAILURE, TUNING_SEED, Experiment, Run, results
 
 TUNING = "tuning"  # the folder of a row's grid
 STAGE_OPTIONS = (  # of the first stage, which also determines the model and the vocabulary of the second stage
-    *(
-        "data.corpora",
-        "data.valid",
-        "data.test",
-        "data.source",
-        "data.target",
-        "data.bleu_tokenize",
-        "data.max_tokens",
-    ),
-    *("train.threads", "train.precision", "train.clip_norm", "decode."),
+    "data.corpora",
+    "data.valid",
+    "data.test",
+    "data.source",
+    "data.target",
+    "data.bleu_tokenize",
+    "data.max_tokens",
+    "train.threads",
+    "train.precision",
+    "train.clip_norm",
+    "decode.",
 )
-KEYS: dict[str, type] = {  # object: any type
-    "title": object,
+KEYS: dict[str, type] = {
+    "title": str,
     "recipe": str,
-    "rows": object,
+    "rows": dict,
     "options": dict,
     "grid": dict,
     "seeds": int,
-    "base": object,
-    "judge": object,
+    "base": str,
+    "judge": str,
     "notes": list,
-}
-REMOVED_KEYS = {  # of earlier versions -> what to write instead
-    "updates": "set steps in [options.train]",
-    "minutes": "set minutes in [options.train]",
-    "operations": "set train.steps in each row",
-    "max_seeds": "set seeds to the number of runs of each row",
 }
 NOT_IN_FOLDERS = re.compile(r"[^\w.=,-]+")
 RESERVED_NAMES = re.compile(r"table.*\.(md|json|png)|table[234]|ensembles")  # beside the rows
 MAX_NAME_BYTES = 150
+NO_OPTIONS: Options = {}
 # Other options data.* may change it.
 SAME_VOCABULARY = (
     "data.max_tokens",
@@ -119,31 +116,25 @@ class Definition:
             if name.startswith("data.") and name not in SAME_VOCABULARY
         }
 
-    @property
-    def tuned_rows(self) -> list[RowDefinition]:
-        """The rows for which the grid is tried: those that are trained from scratch."""
-        return [row for row in self.trained if not row.init] if self.grid else []
-
-    def points(self) -> list[dict[str, Any]]:
-        """The combinations of the values of the grid; without a grid, none."""
-        return [
-            dict(zip(self.grid, point, strict=True))
-            for point in itertools.product(*self.grid.values())
-            if point
-        ]
-
-    def tuning(self, row: RowDefinition, point: Mapping[str, Any]) -> Experiment:
-        """The experiment that tries a point of the grid for a row."""
-        name = ",".join(f"{option.partition('.')[2]}={value}" for option, value in point.items())
-        # 1e+3 and 1e-3 need different folders.
-        name = NOT_IN_FOLDERS.sub("-", name.replace("e+", "e"))
-        return self._experiment(row, f"{self._folder(row)}/{TUNING}/{name}", point)
+    def tunings(self, row: RowDefinition) -> list[Experiment]:
+        """The experiments that try the points of the grid for a row; none for a second stage."""
+        if not self.grid or row.init:
+            return []
+        experiments = list[Experiment]()
+        for values in itertools.product(*self.grid.values()):
+            point = dict(zip(self.grid, values, strict=True))
+            name = ",".join(f"{key.partition('.')[2]}={value}" for key, value in point.items())
+            # 1e+3 and 1e-3 need different folders.
+            name = NOT_IN_FOLDERS.sub("-", name.replace("e+", "e"))
+            folder = f"{self._folder(row)}/{TUNING}/{name}"
+            experiments.append(self._experiment(row, folder, point))
+        return experiments
 
     def costs(self, row: RowDefinition, folder: Path) -> list[float]:
         """The perplexity of each point of a row's grid, infinite if its training diverged; [] while one is missing."""
         costs = list[float]()
-        for experiment in (self.tuning(row, point) for point in self.points()):
-            found = [run for run in results(experiment, folder) if run.seed == TUNING_SEED]
+        for experiment in self.tunings(row):
+            found = results(experiment, folder)
             if not found and not (experiment.folder(folder, TUNING_SEED) / FAILURE).exists():
                 return []
             costs.append(
@@ -156,30 +147,43 @@ class Definition:
         return [
             f"The row '{row.name}' diverged with every value of the grid, so it is not trained with any: see "
             f"{folder / self._folder(row) / TUNING}. Add other values to the grid, or change the row."
-            for row in self.tuned_rows
+            for row in self.trained
             if {*self.costs(row, folder)} == {math.inf}
         ]
 
     def experiment(self, row: RowDefinition, folder: Path) -> Experiment | None:
         """The experiment of a row, with the best point of its grid; None while there is none."""
-        point: Mapping[str, Any] = {}
-        if row in self.tuned_rows:
-            costs = self.costs(row, folder)
-            if {*costs} <= {math.inf}:  # not all points are tried, or all diverged
-                return None
-            point = self.points()[costs.index(min(costs))]
-        return self._experiment(row, self._folder(row), point)
+        tunings = self.tunings(row)
+        if not tunings:
+            return self._experiment(row, self._folder(row))
+        costs = self.costs(row, folder)
+        if {*costs} <= {math.inf}:  # not all points are tried, or all diverged
+            return None
+        return tunings[costs.index(min(costs))]._replace(name=self._folder(row))
+
+    def planned_runs(self, folder: Path) -> Iterator[Run]:
+        """The runs in order: the grids, then all rows with the first seed, then with the next one, and so on.
+
+        The runs of the rows are decided when those of the grids are finished.
+        """
+        for row in self.trained:
+            for experiment in self.tunings(row):
+                yield experiment, TUNING_SEED
+        chosen = [each for row in self.trained if (each := self.experiment(row, folder))]
+        for seed in range(1, self.seeds + 1):
+            for experiment in chosen:
+                yield experiment, seed
 
     def _folder(self, row: RowDefinition) -> str:
         return f"{self.parent}/{row.folder}" if self.parent else row.folder
 
-    def _experiment(self, row: RowDefinition, name: str, point: Mapping[str, Any]) -> Experiment:
+    def _experiment(self, row: RowDefinition, name: str, point: Options = NO_OPTIONS) -> Experiment:
         if row.init:
             first = self.row(row.init)
             both = {**self.options, **first.options}
             kept = {name: value for name, value in both.items() if name.startswith(STAGE_OPTIONS)}
-            return Experiment(name, {**kept, **row.options}, row.name, init=self._folder(first))
-        return Experiment(name, {**self.options, **row.options, **point}, row.name)
+            return Experiment(name, {**kept, **row.options}, init=self._folder(first))
+        return Experiment(name, {**self.options, **row.options, **point})
 
 
 def read(path: Path, own: Mapping[str, Any]) -> Definition:
@@ -188,24 +192,22 @@ def read(path: Path, own: Mapping[str, Any]) -> Definition:
     Raises UserError if the file is invalid.
     """
     table = _read_keys(path)
-    rows = table.get("rows")
-    if not isinstance(rows, dict) or len(rows) < 2:
+    rows = table.pop("rows", {})
+    if len(rows) < 2:
         raise UserError(
             f'{path}: a table needs two or more rows, such as "no dropout" = "model.dropout=0", in [rows].'
         )
-    options = read_recipe(*read_text(table["recipe"])) if "recipe" in table else {}
-    options |= options_in(table.get("options", {}), f"{path}: [options]")
+    options = read_recipe(*read_text(table.pop("recipe"))) if "recipe" in table else {}
+    options |= options_in(table.pop("options", {}), f"{path}: [options]")
     if "data.corpora" in options:
         options["data.corpora"] = [dataclasses.asdict(corpus) for corpus in options["data.corpora"]]
     definition = Definition(
-        title=str(table.get("title", path.stem)),
+        title=table.pop("title", path.stem),
         rows=[_row(path, name, value) for name, value in rows.items()],
         options={**options, **own},
-        grid=_grid(path, table.get("grid", {})),
-        seeds=table.get("seeds", 3),
-        base=str(table.get("base", "")),
-        judge=table.get("judge", PERPLEXITY),
-        notes=[*map(str, table.get("notes", ()))],
+        grid=_grid(path, table.pop("grid", {})),
+        notes=[*map(str, table.pop("notes", ()))],
+        **table,
     )
     return checked(definition, own, str(path))
 
@@ -221,16 +223,11 @@ def _read_keys(path: Path) -> dict[str, Any]:
     if isinstance(table.get("notes"), str):
         table["notes"] = [table["notes"]]
     for key, value in table.items():
-        if key in REMOVED_KEYS:
-            raise UserError(
-                f"{path}: '{key}' is no longer a key of a table.",
-                Hint(f"{REMOVED_KEYS[key].capitalize()} instead."),
-            )
         if key not in KEYS:
             raise UserError(
                 f"{path}: there is no key '{key}'. The keys are {', '.join(sorted(KEYS))}."
             )
-        if KEYS[key] not in (object, type(value)):  # isinstance would take true for an int
+        if type(value) is not KEYS[key]:  # isinstance would take true for an int
             raise UserError(
                 f"{path}: {key} has the wrong type. docs/guides/compare.md describes the keys of a table."
             )
@@ -238,22 +235,16 @@ def _read_keys(path: Path) -> dict[str, Any]:
 
 
 def _row(path: Path, name: str, value: Any) -> RowDefinition:
-    if isinstance(value, str):
-        try:
-            return RowDefinition(name, parse_assignments(value.split()))
-        except UserError as error:
-            raise UserError(f"{path}, row '{name}': {error}") from None
-    ensemble = value.get("ensemble") if isinstance(value, dict) and len(value) == 1 else None
-    if isinstance(ensemble, list) and ensemble:
-        return RowDefinition(name, {}, tuple(map(str, ensemble)))
-    if (
-        isinstance(value, dict)
-        and value.keys() == {"init", "options"}
-        and isinstance(value["options"], str)
-    ):
-        return RowDefinition(
-            name, parse_assignments(value["options"].split()), init=str(value["init"])
-        )
+    try:
+        match value:
+            case str():
+                return RowDefinition(name, parse_assignments(value.split()))
+            case {"ensemble": [_, *_] as members, **others} if not others:
+                return RowDefinition(name, {}, tuple(map(str, members)))
+            case {"init": init, "options": str(options), **others} if not others:
+                return RowDefinition(name, parse_assignments(options.split()), init=str(init))
+    except UserError as error:
+        raise UserError(f"{path}, row '{name}': {error}") from None
     raise UserError(
         f"{path}: the row '{name}' must be options, such as \"model.dropout=0 train.warmup=800\", or "
         '{ ensemble = ["another row"] }, or { init = "another row", options = "train.steps=500" }.'
@@ -268,10 +259,10 @@ def _grid(path: Path, table: Any) -> dict[str, list[Any]]:
                 f"{path}.",
                 Hint('Write the grid as "section.key" = [value, value], with different values.'),
             )
-        texts = [
-            ",".join(map(str, value)) if isinstance(value, list) else value for value in values
+        section, _, key = name.partition(".")
+        grid[name] = [
+            options_in({section: {key: value}}, f"{path}: [grid]")[name] for value in values
         ]
-        grid[name] = [parse_assignments([f"{name}={text}"])[name] for text in texts]
     return grid
 
 
@@ -285,8 +276,8 @@ def checked(definition: Definition, own: Mapping[str, Any], file: str) -> Defini
                 f"The rows of the table differ in {name}.", Hint("Leave out this option.")
             )
     for row in definition.trained:
-        for point in definition.points() if row in definition.tuned_rows else [{}]:
-            configure(definition.tuning(row, point).options)
+        for experiment in [definition._experiment(row, ""), *definition.tunings(row)]:
+            configure(experiment.options)
     return definition
 
 

@@ -1,25 +1,24 @@
 """`transduce evaluate --against`."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transduce.commands.evaluate import Evaluation
 from transduce.commands.test_sets import read_test_set, read_translations
 from transduce.config.parse import parse_assignments
-from transduce.config.schema import DataConfig, DecodeConfig
+from transduce.config.schema import DataConfig
 from transduce.system.console import print_table
 from transduce.system.errors import Hint, UserError
 from transduce.system.files import to_json
 from transduce.text.languages import Direction, language_of, main_language
-from transduce.text.pairs import Pair, by_direction
+from transduce.text.pairs import by_direction
 from transduce.text.plain import read_lines
 
 if TYPE_CHECKING:
     from transduce.evaluation.perplexity import Perplexity
     from transduce.evaluation.scores import Comparison
-    from transduce.model_folder import Bundle
     from transduce_lab.comparing.slices import Slice
 
 
@@ -30,15 +29,6 @@ class Systems(NamedTuple):
     references: list[str]
     metrics: dict[str, Any]  # the tokenisation and the language for the metrics
     translate: Callable[[], tuple[list[list[str]], "list[Perplexity]"]]  # no perplexities for files
-
-
-class Job(NamedTuple):
-    """A model or an ensemble, and the text that it translates."""
-
-    models: "Sequence[Bundle]"
-    pairs: Sequence[Pair]
-    decode: DecodeConfig
-    direction: Direction
 
 
 def compare_translations(call: Evaluation) -> None:
@@ -102,57 +92,43 @@ def _read_files(call: Evaluation) -> Systems:
 
 def _load_models(call: Evaluation) -> Systems:
     options = parse_assignments(call.assignments)
-    from transduce.evaluation.evaluate import evaluate  # torch: too slow for --help
+    # Torch: too slow for --help.
+    from transduce.decoding.loading import decode_config, load_models, refuse_parser
+    from transduce.evaluation.evaluate import direction_of, evaluate
 
     if Path(call.against).is_file():
         raise UserError(
             f"{call.against} is a file.",
             Hint("To compare files, use --hypothesis FILE --against FILE2 REFERENCE."),
         )
-    jobs = [
-        _job(folders, call, options) for folders in ([call.model, *call.ensemble], [call.against])
-    ]
-    first = jobs[0]
+    sides = []
+    directions = []
+    for folders in ([call.model, *call.ensemble], [call.against]):
+        models = load_models(folders)
+        for each in models:
+            refuse_parser(each.tokenizer, each.folder)
+        config = models[0].config
+        pairs = read_test_set(call.files, config.data, call.languages)
+        if len(by_direction(pairs)) > 1:
+            raise UserError(
+                "--against compares translations in one direction.",
+                Hint("Choose it with --from and --to."),
+            )
+        sides.append((models, pairs, decode_config(config, options)))
+        directions.append(direction_of(pairs, config.data))
+    models, pairs, _ = sides[0]
     metrics = {
-        "tokenize": call.tokenize or first.models[0].config.data.bleu_tokenize,
-        "language": _common_direction(call, [job.direction for job in jobs]).target,
+        "tokenize": call.tokenize or models[0].config.data.bleu_tokenize,
+        "language": _common_direction(call, directions).target,
     }
 
     def translate() -> tuple[list[list[str]], "list[Perplexity]"]:
-        found = [
-            evaluate(job.models, job.pairs, job.decode, tokenize=metrics["tokenize"])
-            for job in jobs
-        ]
+        found = [evaluate(*side, tokenize=metrics["tokenize"]) for side in sides]
         outputs = [[translation.text for translation in each.translations] for each in found]
         return outputs, [each.perplexity for each in found]
 
     names = [" + ".join([call.model, *call.ensemble]), call.against]
-    return Systems(names, [pair.target for pair in first.pairs], metrics, translate)
-
-
-def _job(folders: Sequence[str], call: Evaluation, options: Mapping[str, Any]) -> Job:
-    """Load a model or an ensemble, and read the test text in its direction. Raises UserError if there are several."""
-    # Torch: too slow for --help.
-    from transduce.decoding.loading import (
-        decode_config,
-        load_models,
-        refuse_parser,
-    )
-
-    models = load_models(folders)
-    for each in models:
-        refuse_parser(each.tokenizer, each.folder)
-    config = models[0].config
-    pairs = read_test_set(call.files, config.data, call.languages)
-    directions = by_direction(pairs)
-    if len(directions) > 1:
-        raise UserError(
-            "--against compares translations in one direction.",
-            Hint("Choose it with --from and --to."),
-        )
-    name = "".join(directions)
-    direction = Direction.parse(name) if name else Direction(config.data.source, config.data.target)
-    return Job(models, pairs, decode_config(config, options), direction)
+    return Systems(names, [pair.target for pair in pairs], metrics, translate)
 
 
 def _common_direction(call: Evaluation, directions: Sequence[Direction]) -> Direction:

@@ -19,7 +19,7 @@ from transduce.text.pairs import Pair, are_trees
 from transduce_lab.comparing.runs import RECORD, cached
 from transduce_lab.comparing.slices import words
 from transduce_lab.comparing.statistics import Difference, Spread, difference, resamples, spread
-from transduce_lab.parsing.brackets import agree_on_punctuation, score_brackets
+from transduce_lab.parsing.brackets import score_trees
 from transduce_lab.parsing.parser import Parser
 from transduce_lab.parsing.trees import Tree, parse_trees, simplify
 
@@ -49,11 +49,6 @@ class EvaluationText(NamedTuple):
     direction: Direction
     tokenize: str  # of sacreBLEU, for BLEU
     trees: Sequence[Tree] = ()  # the gold trees of the pairs, for parsers
-
-    @property
-    def references(self) -> list[str]:
-        """The target side."""
-        return [pair.target for pair in self.pairs]
 
 
 def outcome(folders: Sequence[Path], text: EvaluationText, path: Path) -> Outcome:
@@ -92,13 +87,9 @@ class Row(NamedTuple):
     """A row's scores on the test text, by measure: of each run, and in each resample (mean over the runs)."""
 
     scores: dict[str, list[float]]
+    spreads: dict[str, Spread]  # mean and deviation over the runs
     resampled: dict[str, NDArray[np.float64]]
     length_ratio: float  # words of the outputs to words of the references, or the same of brackets
-
-    def spread(self, measure: str, *, is_ensemble: bool = False) -> Spread:
-        """The mean and deviation over the runs. One ensemble of several seeds has no deviation: 0."""
-        found = spread(self.scores[measure])
-        return found._replace(deviation=0.0) if is_ensemble and found.runs == 1 else found
 
 
 class Judge:
@@ -110,15 +101,16 @@ class Judge:
         self.measures = measures_of(text.files)
         self._drawn = resamples(self.sentences)
         self._metrics = metrics(text.tokenize, text.direction.target)
-        self._references = text.references
+        self._references = [pair.target for pair in text.pairs]
         self._trees = text.trees
         counts = [len((simplify(tree) or tree).words()) for tree in text.trees]
         counts = counts or [len(reference.split()) for reference in self._references]
         self._words = [count + 1 for count in counts] if per_word else None
 
-    def row(self, outcomes: Sequence[Outcome]) -> Row:
-        """The scores of a row with these runs."""
+    def row(self, outcomes: Sequence[Outcome], *, is_ensemble: bool = False) -> Row:
+        """The scores of a row with these runs. One ensemble of several seeds has no deviation: 0."""
         scores = dict[str, list[float]]()
+        spreads = dict[str, Spread]()
         resampled = dict[str, NDArray[np.float64]]()
         texts = self._references, *(each.outputs for each in outcomes)
         length, *lengths = (sum(map(len, map(words, lines))) for lines in texts)
@@ -126,6 +118,9 @@ class Judge:
         for measure in self.measures:
             kinds = [self._statistics(measure, each) for each in outcomes]
             scores[measure] = [score(statistics.sum(axis=0)) for statistics, score in kinds]
+            spreads[measure] = spread(scores[measure])
+            if is_ensemble and len(outcomes) == 1:
+                spreads[measure] = spreads[measure]._replace(deviation=0.0)
             if measure == F1:
                 sums = [statistics.sum(axis=0) for statistics, _ in kinds]
                 ratios = [float(found / max(1, gold)) for _, gold, found in sums]
@@ -133,16 +128,12 @@ class Judge:
                 [score(each) for each in self._drawn @ statistics] for statistics, score in kinds
             ]
             resampled[measure] = np.mean(drawn, axis=0) if drawn else np.empty(0)
-        return Row(scores, resampled, float(np.mean(ratios)) if ratios else math.nan)
+        return Row(scores, spreads, resampled, float(np.mean(ratios)) if ratios else math.nan)
 
     def _brackets(self, outcome: Outcome) -> Statistics:
         """The matched brackets, those of the gold tree and those of the parse, for each sentence."""
         parses = (tree for tree, _ in parse_trees(outcome.outputs))
-        lines = (
-            str(agree_on_punctuation(gold, parse))
-            for gold, parse in zip(self._trees, parses, strict=True)
-        )
-        rows = score_brackets(map(str, self._trees), lines).rows
+        rows = score_trees(self._trees, parses).rows
         return np.array([(row.matched, row.gold, row.test) for row in rows], dtype=np.float64)
 
     def _statistics(
@@ -165,8 +156,7 @@ class Judge:
             compute([*map(int, sums)]).score
         )
 
-    def difference(self, measure: str, row: Row, base: Row, *, is_ensemble: bool) -> Difference:
+    def difference(self, measure: str, row: Row, base: Row) -> Difference:
         """The difference `row` - `base`; of perplexity, that of its logarithm."""
         error = float(np.std(row.resampled[measure] - base.resampled[measure]))
-        spread = row.spread(measure, is_ensemble=is_ensemble)
-        return difference(spread, base.spread(measure), error, self.sentences)
+        return difference(row.spreads[measure], base.spreads[measure], error, self.sentences)

@@ -12,13 +12,15 @@ from transduce_lab.comparing.definition import Definition
 from transduce_lab.comparing.operations import flops
 from transduce_lab.comparing.outcomes import F1, PERPLEXITY
 from transduce_lab.comparing.runs import FAILURE, LAST_ERROR
-from transduce_lab.comparing.schedule import Standing, Standings, failures
+from transduce_lab.comparing.standings import Standing, Standings, failures
 from transduce_lab.comparing.statistics import LEVEL, Difference, spread
 from transduce_lab.comparing.tables import Part, Table
 
 FEW_SENTENCES = 100  # with fewer, the bootstrap underestimates the variance
 MAX_LOG = 700.0  # the exponential of a larger number is no float
 HUGE = 1e6  # perplexities and changes from here on are not printed with all their digits
+Printed = Mapping[str, Mapping[str, float]]  # differences in the paper, by measure and row
+NOT_PRINTED: Printed = {}
 COSTS = ("params (10^6)", "operations", "minutes")
 NOTE = (
     "± : standard deviation over seeds. Differences are from the row '{base}', with their 95 % confidence intervals, "
@@ -53,20 +55,19 @@ def cells(row: Standing, definition: Definition) -> list[str]:
 
 
 def cost_cells(row: Standing) -> list[str]:
-    """The costs of a row, in the order of COSTS; empty for a row without runs."""
-    if not row.runs:
-        return [""] * len(COSTS)
-    parameters, operations, minutes = costs(row)
-    counted = "" if row.definition.init or math.isnan(operations) else f"{operations:.1e}"
-    return [f"{parameters / 1e6:.3g}", counted, f"{minutes:.1f}"]
+    """The costs of a row, in the order of COSTS; empty for a row without runs.
 
-
-def costs(row: Standing) -> tuple[int, float, float]:
-    """Parameters, operations and minutes: means over the runs, or the sums over the members of an ensemble."""
+    They are means over the runs, or the sums over the members of an ensemble.
+    """
     runs = row.runs
+    if not runs:
+        return [""] * len(COSTS)
     share = (len(row.row.scores[PERPLEXITY]) if row.definition.ensemble else len(runs)) or 1
-    parameters = sum(run.parameters for run in runs) // share
-    return parameters, sum(map(flops, runs)) / share, sum(run.seconds for run in runs) / 60 / share
+    parameters = sum(run.parameters for run in runs) / share
+    operations = sum(map(flops, runs)) / share
+    counted = "" if row.definition.init or math.isnan(operations) else f"{operations:.1e}"
+    minutes = sum(run.seconds for run in runs) / 60 / share
+    return [f"{parameters / 1e6:.3g}", counted, f"{minutes:.1f}"]
 
 
 def verdict(row: Standing, definition: Definition) -> str:
@@ -92,40 +93,33 @@ def _tested(row: Standing, definition: Definition) -> str:
     difference = row.differences[definition.judge]
     if row.p_value < LEVEL:
         is_better = (difference.value < 0) == (definition.judge == PERPLEXITY)
-        return f"{'better' if is_better else 'worse'} (p {_p_value(row.p_value)})"
+        p_value = "< 0.001" if row.p_value < 0.001 else f"= {row.p_value:.3f}"
+        return f"{'better' if is_better else 'worse'} (p {p_value})"
     return "not resolved"
 
 
 def _printed(row: Standing, measure: str) -> str:
     if measure != PERPLEXITY:
-        return str(row.spreads[measure])
+        return str(row.row.spreads[measure])
     perplexities = [math.exp(min(MAX_LOG, value)) for value in row.row.scores[measure]]
     return str(spread(perplexities)) if max(perplexities) < HUGE else "> 10^6"
 
 
 def _difference(measure: str, difference: Difference) -> str:
-    low, high = difference.interval
-    if measure == PERPLEXITY:
-        values = [_unit(measure, each) for each in (difference.value, low, high)]
-        changes = [f"{value:+.1f}" if value < HUGE else "> 10^6" for value in values]
-        return f"{changes[0]} %" + ("" if math.isnan(low) else f" [{changes[1]}, {changes[2]}]")
-    return f"{difference.value:+.2f}" + ("" if math.isnan(low) else f" [{low:+.2f}, {high:+.2f}]")
-
-
-def _p_value(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"= {p:.3f}"
+    form, unit = ("+.1f", " %") if measure == PERPLEXITY else ("+.2f", "")
+    values = [_unit(measure, each) for each in (difference.value, *difference.interval)]
+    value, low, high = (format(each, form) if each < HUGE else "> 10^6" for each in values)
+    return f"{value}{unit}" + ("" if math.isnan(difference.error) else f" [{low}, {high}]")
 
 
 def data(row: Standing, definition: Definition) -> dict[str, Any]:
     """A row for the JSON file of the table."""
-    options = row.experiment.options if row.experiment else {}
-    point = {name: options[name] for name in definition.grid if name in options}
     return {
         "row": row.definition.name,
         "options": dict(row.definition.options),
         "ensemble": list(row.definition.ensemble),
         "init": row.definition.init,
-        "chosen": point,
+        "chosen": row.chosen,
         "scores": {_logarithm(name): values for name, values in row.row.scores.items()},
         "length_ratio": row.row.length_ratio,
         "differences": {
@@ -144,43 +138,35 @@ def _logarithm(measure: str) -> str:
     return f"log_{measure}" if measure == PERPLEXITY else measure
 
 
-def table(
-    definition: Definition,
-    standings: Standings,
-    rows: Sequence[Standing],
-    name: str,
-    pictures: Path,
-) -> Table:
-    """The whole table with the `rows` of the standings; draws its pictures into the folder `pictures`."""
+def table(standings: Standings, name: str, pictures: Path, printed: Printed = NOT_PRINTED) -> Table:
+    """The whole table; draws its pictures, also with the `printed` differences, into the folder `pictures`."""
+    definition = standings.definition
+    rows = standings.rows
     scores = list[list[str]]()
     spent = list[list[str]]()
     for row in rows:
         models = f"{len(row.runs)} models" if row.definition.ensemble else str(len(row.runs))
         scores.append([row.definition.name, models, *cells(row, definition)])
-        options = row.experiment.options if row.experiment else {}
-        chosen = [str(options[name]).lower() if name in options else "" for name in definition.grid]
+        chosen = [str(row.chosen.get(name, "")).lower() for name in definition.grid]
         spent.append([row.definition.name, *chosen, *cost_cells(row)])
-    costs = Part("Costs", ["row", *(f"{name}, chosen" for name in definition.grid), *COSTS], spent)
+    chosen_values = [f"{name}, chosen" for name in definition.grid]
     return Table(
         name,
         definition.title,
-        ["row", "runs", *headings(standings)],
-        scores,
         [
-            *definition.notes,
-            note(definition, standings),
-            *code_notes(rows),
-            *failure_notes(standings, rows),
+            Part(["row", "runs", *headings(standings)], scores),
+            Part(["row", *chosen_values, *COSTS], spent, "Costs"),
         ],
+        [*definition.notes, note(standings), *code_notes(rows), *failure_notes(standings)],
         [data(row, definition) for row in rows],
         [run for row in rows if not row.definition.ensemble for run in row.runs],
-        draw(rows, name, pictures),
-        parts=[costs],
+        draw(rows, name, pictures, printed),
     )
 
 
-def note(definition: Definition, standings: Standings) -> str:
+def note(standings: Standings) -> str:
     """The explanation of the columns."""
+    definition = standings.definition
     lengths = "words of the translations divided by words of the references"
     if F1 in definition.measures:
         lengths = "brackets of the parses divided by brackets of the gold trees. F1: of the brackets of all test trees"
@@ -188,12 +174,9 @@ def note(definition: Definition, standings: Standings) -> str:
     text = NOTE.format(
         base=definition.base_row.name, judge=definition.judge, unit=unit, lengths=lengths
     )
-    few = (
-        f" The test text has only {standings.sentences} sentences."
-        if 0 < standings.sentences < FEW_SENTENCES
-        else ""
-    )
-    return text + few
+    sentences = len(standings.text.pairs)
+    is_short = 0 < sentences < FEW_SENTENCES
+    return text + (f" The test text has only {sentences} sentences." if is_short else "")
 
 
 def code_notes(rows: Sequence[Standing]) -> list[str]:
@@ -203,48 +186,51 @@ def code_notes(rows: Sequence[Standing]) -> list[str]:
     return [f"The rows were made by different code: {names}."] if len(codes) > 1 else []
 
 
-def failure_notes(standings: Standings, rows: Sequence[Standing]) -> list[str]:
+def failure_notes(standings: Standings) -> list[str]:
     """The rows for which the grid has not chosen yet or can't choose, and the trainings that failed."""
     definition = standings.definition
     folder = standings.folder
-    open_rows = [
-        f"'{row.name}'" for row in definition.tuned_rows if not definition.costs(row, folder)
-    ]
-    notes = (
-        [f"Not all values of the grid are tried yet for {', '.join(open_rows)}."]
-        if open_rows
-        else []
-    )
-    tried = [
-        definition.tuning(row, point)
-        for row in definition.tuned_rows
-        for point in definition.points()
-    ]
-    failed = [each for experiment in tried for each in failures(experiment, folder).items()]
-    failed += [each for row in rows for each in row.failures.items()]
-    kinds = {FAILURE: "diverged", LAST_ERROR: "failed"}
+    open_rows = list[str]()
+    failed = dict[Path, str]()
+    for row in definition.trained:
+        tunings = definition.tunings(row)
+        if tunings and not definition.costs(row, folder):
+            open_rows.append(f"'{row.name}'")
+        for experiment in tunings:
+            failed |= failures(experiment, folder)
+    for standing in standings.rows:
+        failed |= standing.failures
+    notes = list[str]()
+    if open_rows:
+        notes.append(f"Not all values of the grid are tried yet for {', '.join(open_rows)}.")
     notes += definition.refusals(folder)
-    return notes + [f"{file.parent} {kinds[file.name]}. {reason}" for file, reason in failed]
+    kinds = {FAILURE: "diverged", LAST_ERROR: "failed"}
+    return notes + [
+        f"{file.parent} {kinds[file.name]}. {reason}" for file, reason in failed.items()
+    ]
 
 
-def draw(rows: Sequence[Standing], name: str, folder: Path) -> list[str]:
+def draw(rows: Sequence[Standing], name: str, folder: Path, printed: Printed) -> list[str]:
     """Draw the differences of the rows and the learning curves; returns the names of the files."""
     names = list[str]()
     compared = [row for row in rows if row.differences]
     if compared:
         names.append(f"{name}.png")
-        _draw_differences(compared, folder / names[-1])
-    trained = [row for row in rows if row.runs and row.experiment and not row.runs[0].diverged]
-    curves = {row.definition.name: _curve(row.runs[0].folder) for row in trained}
-    curves = {label: points for label, points in curves.items() if len(points) > 1}
+        _draw_differences(compared, folder / names[-1], printed)
+    curves = dict[str, list[tuple[float, float]]]()
+    for row in rows:
+        if row.runs and not row.definition.ensemble and not row.runs[0].diverged:
+            points = _curve(row.runs[0].folder)
+            if len(points) > 1:
+                curves[row.definition.name] = points
     if curves:
         names.append(f"{name}-curves.png")
         _draw_curves(curves, folder / names[-1])
     return names
 
 
-def _draw_differences(compared: Sequence[Standing], path: Path) -> None:
-    """Draw the differences from the base with their intervals, in one panel per measure."""
+def _draw_differences(compared: Sequence[Standing], path: Path, printed: Printed) -> None:
+    """Draw the differences from the base with their intervals, in one panel per measure, beside the printed ones."""
     measures = tuple(compared[0].differences)
     with chart(path, (11, 1.2 + 0.3 * len(compared)), columns=len(measures), sharey=True) as panels:
         for axes, measure in zip(panels, measures, strict=True):
@@ -254,6 +240,9 @@ def _draw_differences(compared: Sequence[Standing], path: Path) -> None:
                 ends = [_unit(measure, end) for end in difference.interval]
                 axes.plot(ends, [place, place], color="C0")  # nan draws nothing
                 axes.plot(_unit(measure, difference.value), place, "o", color="C0", markersize=5)
+            if measure in printed:
+                values = [_unit(measure, printed[measure][row.definition.name]) for row in compared]
+                axes.plot(values, range(len(compared)), "ko", fillstyle="none", label="paper")
             axes.set(
                 xlabel="perplexity, change in %"
                 if measure == PERPLEXITY

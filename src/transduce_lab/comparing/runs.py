@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from transduce import model_folder
 from transduce.preparation.passes import reads_test
@@ -41,7 +41,6 @@ class Experiment(NamedTuple):
 
     name: str  # the name of its folder
     options: Mapping[str, Any]
-    row: str = ""  # the name of its row in the table
     # The folder of the experiment whose models are trained further; "": from scratch.
     init: str = ""
 
@@ -75,11 +74,6 @@ class Result(NamedTuple):
         return {**self._asdict(), "folder": str(self.folder)}
 
 
-def all_runs(experiments: Sequence[Experiment], seeds: Sequence[int]) -> list[Run]:
-    """The runs of all experiments with the first seed, then with the next one, and so on."""
-    return [(experiment, seed) for seed in seeds for experiment in experiments]
-
-
 class RunsFailedError(UserError):
     """Some runs of a table failed, and the others are finished."""
 
@@ -89,7 +83,6 @@ def carry_out(
     folder: Path,
     minutes: float,
     clock: Callable[[], float] = time.monotonic,
-    command: str = "transduce reproduce",
 ) -> bool:
     """Carry out the runs in order for at most `minutes`; returns whether all of them are finished.
 
@@ -98,14 +91,14 @@ def carry_out(
     an earlier run in `folder` had other options or other code, or if a run fails. Raises KeyboardInterrupt if the user
     interrupts the training.
     """
-    check_single_process(command)
+    check_single_process("this command")
     until = clock() + 60 * minutes
     failures = list[Path]()
     passed_over = False
     unstartable = dict[str, str]()  # name of an experiment that can't begin -> reason
     for experiment, seed in runs:
         out = experiment.folder(folder, seed)
-        if experiment.name in unstartable or is_finished(experiment, out):
+        if experiment.name in unstartable or state(experiment, out) == "finished":
             if seed != TUNING_SEED and (out / FAILURE).exists():
                 failures.append(out)
             continue
@@ -148,7 +141,7 @@ def _train(
         except UserError as error:
             log(str(error))
             return None
-        if is_finished(experiment, out):
+        if state(experiment, out) == "finished":
             return "finished by another process"
         if init and not (init / MANIFEST).exists():
             return None
@@ -186,17 +179,19 @@ def _begin(experiment: Experiment, seed: int, out: Path) -> dict[str, Any]:
     }
 
 
-def is_finished(experiment: Experiment, out: Path) -> bool:
-    """Whether a run is finished, or has diverged. Raises UserError as `_record` does."""
-    _record(experiment, out)
-    return (out / MANIFEST).exists() or (out / FAILURE).exists()
+def state(experiment: Experiment, out: Path) -> Literal["finished", "begun", "open"]:
+    """Whether a run is finished or has diverged, has begun, or has not begun. Raises UserError as `_record` does."""
+    record = _record(experiment, out)
+    if (out / MANIFEST).exists() or (out / FAILURE).exists():
+        return "finished"
+    return "begun" if record else "open"
 
 
 def count(runs: Sequence[Run], folder: Path) -> str:
     """A sentence that says how many runs are finished and have begun. Raises UserError as `carry_out` does."""
-    done = sum(is_finished(each, each.folder(folder, seed)) for each, seed in runs)
-    begun = sum(_record(each, each.folder(folder, seed)) is not None for each, seed in runs) - done
-    return f"{done} of {len(runs)} runs are finished, {begun} have begun."
+    states = [state(each, each.folder(folder, seed)) for each, seed in runs]
+    finished = states.count("finished")
+    return f"{finished} of {len(runs)} runs are finished, {states.count('begun')} have begun."
 
 
 def results(experiment: Experiment, folder: Path) -> list[Result]:
@@ -232,10 +227,9 @@ def results(experiment: Experiment, folder: Path) -> list[Result]:
             )
         )
     if len(made_by) > 1:
-        first, other = list(made_by.values())[:2]
-        runs = f"{first} and {other} were" if first != other else f"{first} was"
+        folders = " and ".join(map(str, dict.fromkeys(made_by.values())))
         raise UserError(
-            f"{runs} made by different versions of the code.",
+            f"Different versions of the code made {folders}.",
             Hint("Move a folder away, and train it again."),
         )
     return sorted(finished, key=lambda result: result.seed)

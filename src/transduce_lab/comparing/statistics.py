@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from transduce.system.errors import needing
 
 LEVEL = 0.05  # of the tests, for a whole table
-MAX_DEGREES = 1_000.0  # of freedom; more make no difference
 
 
 class Spread(NamedTuple):
@@ -72,7 +71,7 @@ def difference(row: Spread, base: Spread, sentence_error: float, sentences: int)
     if math.isnan(variance):
         return Difference(value, math.nan, math.nan, math.nan)
     if not variance:
-        return Difference(value, 0.0, MAX_DEGREES, 1.0 if not value else 0.0)
+        return Difference(value, 0.0, math.inf, 1.0 if not value else 0.0)
     degrees = variance**2 / sum(part**2 / max(1, freedom) for part, freedom in parts)
     degrees = min(degrees, sum(freedom for _, freedom in parts[:-1]) or degrees)
     return Difference(
@@ -84,7 +83,7 @@ def student(degrees: float) -> Any:
     """Student's t distribution. Raises UserError if scipy is missing."""
     with needing("lab", "Comparing rows"):
         from scipy.stats import t
-    return t(min(degrees, MAX_DEGREES))
+    return t(degrees)
 
 
 def p_value(t: float, degrees: float) -> float:

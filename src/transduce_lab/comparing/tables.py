@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 import torch
 
-from transduce.system.console import markdown_table
+from transduce.system.console import markdown_table, print_table
 from transduce.system.files import to_json, write_text
 from transduce.system.revision import revision
 
 
 class Part(NamedTuple):
-    """A second table of the same page."""
+    """A part of a table with columns of its own."""
 
-    title: str
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
+    title: str = ""
 
 
 class Table(NamedTuple):
@@ -26,20 +26,19 @@ class Table(NamedTuple):
 
     name: str  # of the written files, without suffix
     title: str
-    headings: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    parts: Sequence[Part]
     notes: Sequence[str] = ()
     data: Any = None  # for NAME.json
     runs: Sequence[object] = ()  # the runs that the results are computed from; only for NAME.md
     pictures: Sequence[str] = ()  # names of image files in the same folder
     command: str = "transduce compare"
-    parts: Sequence[Part] = ()
 
     def markdown(self) -> str:
         """The table as Markdown, with the date and the versions of the software."""
-        lines = [f"# {self.title}", "", markdown_table(self.headings, self.rows)]
+        lines = [f"# {self.title}"]
         for part in self.parts:
-            lines += ["", f"**{part.title}**", "", markdown_table(part.headings, part.rows)]
+            lines += ["", f"**{part.title}**"] if part.title else []
+            lines += ["", markdown_table(part.headings, part.rows)]
         for note in self.notes:
             lines += ["", note]
         for picture in self.pictures:
@@ -49,6 +48,15 @@ class Table(NamedTuple):
         if self.runs:
             lines += ["", "## The runs", "", *(f"- {run}" for run in self.runs)]
         return "\n".join(lines) + "\n"
+
+    def show(self) -> None:
+        """Print the table and its notes on standard output."""
+        print(self.title)
+        for part in self.parts:
+            print(f"\n{part.title}" if part.title else "")
+            print_table([part.headings, *part.rows])
+        for note in self.notes:
+            print(f"\n{note}")
 
     def write(self, folder: Path) -> list[Path]:
         """Write NAME.md and NAME.json to an existing folder; returns the paths of both files and of the pictures."""

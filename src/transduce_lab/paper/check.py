@@ -53,11 +53,11 @@ def check(folder: Path, out: Path) -> bool:
         raise UserError(f"{folder} can't be checked: {reason}.")
     model_folder.check_trainable(folder)
     own = folder / model_folder.DATA
-    missing, problem = compare_inputs(
-        card, has_copy=is_prepared([str(own)]) and not config.data.replay
-    )
-    if problem:
-        log(problem)
+    has_copy = is_prepared([str(own)]) and not config.data.replay
+    try:
+        missing = compare_inputs(card, has_copy=has_copy)
+    except UserError as error:
+        log(str(error))
         return False
     options = {
         name: value for name, value in flatten(config).items() if name not in VOCABULARY_SIZES
@@ -90,8 +90,8 @@ def mark(out: Path, options: str) -> None:
     write_text(marker, f"{options}\n")
 
 
-def compare_inputs(card: RunCard, *, has_copy: bool) -> tuple[str, str]:
-    """Look for changed inputs. Returns the name of a missing file of which a copy is used, and a sentence on a problem.
+def compare_inputs(card: RunCard, *, has_copy: bool) -> str:
+    """The name of a missing file of which a copy is used, or "". Raises UserError for other missing or changed files.
 
     If `has_copy` is true, the training holds a copy of its corpus and its validation text.
     """
@@ -102,16 +102,16 @@ def compare_inputs(card: RunCard, *, has_copy: bool) -> tuple[str, str]:
             if now is None and has_copy and option in ("data.corpora", "data.valid"):
                 missing = missing or name
             elif now is None:
-                return (
-                    "",
-                    f"{name} is missing. Put it back, or run this command where the training was started.",
+                raise UserError(
+                    f"{name} is missing.",
+                    Hint("Put it back, or run this command where the training was started."),
                 )
             elif now != known:
-                return (
-                    "",
-                    f"{name} has changed since the training. Put back the file that the model was trained on.",
+                raise UserError(
+                    f"{name} has changed since the training.",
+                    Hint("Put back the file that the model was trained on."),
                 )
-    return missing, ""
+    return missing
 
 
 def reasons(sessions: Sequence[Session], config: RunConfig) -> Iterator[str]:

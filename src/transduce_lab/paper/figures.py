@@ -32,12 +32,10 @@ def shift_matrix(offset: int, d_model: int) -> Tensor:
 
 
 def shift_error(offset: int, d_model: int, length: int) -> float:
-    """The largest absolute error of PE(pos + offset) = PE(pos) M over `length` positions, for M from `shift_matrix`."""
-    table = sinusoids(length + abs(offset), d_model).double()
-    first, second = (
-        (table[:length], table[offset:]) if offset >= 0 else (table[-offset:], table[:length])
-    )
-    return (first @ shift_matrix(offset, d_model) - second[:length]).abs().max().item()
+    """The largest absolute error of PE(pos + offset) = PE(pos) M over `length` positions, for an `offset` from 0."""
+    table = sinusoids(length + offset, d_model).double()
+    shifted = table[:length] @ shift_matrix(offset, d_model)
+    return (shifted - table[offset:]).abs().max().item()
 
 
 class Scale(NamedTuple):

@@ -1,7 +1,6 @@
 """Reads the paper's tables (NAME.toml), and the options of training runs as in the paper."""
 
 import tomllib
-from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -18,12 +17,3 @@ PLAIN_OPTIONS = {  # training and search as in the paper, also with a small corp
 def definition(name: str) -> dict[str, Any]:
     """Read a table of the paper from its TOML file."""
     return tomllib.loads((files(__package__) / f"{name}.toml").read_text(encoding="utf-8"))
-
-
-def flat(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Flatten a nested mapping {section: {key: value}} to a dictionary {"section.key": value}."""
-    return {
-        f"{section}.{key}": value
-        for section, keys in sections.items()
-        for key, value in keys.items()
-    }

@@ -17,7 +17,7 @@ from transduce.system.files import make_folder
 from transduce_lab.comparing.command import present, train_rows, with_corpus_languages
 
 if TYPE_CHECKING:
-    from transduce_lab.comparing.schedule import Standings
+    from transduce_lab.comparing.standings import Standings
     from transduce_lab.comparing.tables import Table
 
 SEEDS = 3
@@ -38,8 +38,6 @@ def reproduce(
     seeds: int = SEEDS,
     rows: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
     budget: float = 0.0,
-    model: Path | None = None,
-    text: tuple[str, ...] = (),
     assignments: Assignments = (),
 ) -> None:
     """Compute a table of the paper and compare its values with the printed values, or draw the paper's figures.
@@ -68,8 +66,6 @@ def reproduce(
         rows: The rows of table3 to train, named as their folders, such as C-N2; by default all. The base model is
             always trained.
         budget: Minutes after which the training stops; 0: no training.
-        model: The folder of a model; `transduce reproduce figures` also draws its attention maps for each --text.
-        text: A sentence for which the attention maps of --model are drawn; repeat --text for more sentences.
     """
     options = gather(
         None,
@@ -79,7 +75,7 @@ def reproduce(
         languages=(source, target),
         assignments=assignments,
     )
-    if check and (what or options or rows or budget or model or text or seeds != SEEDS):
+    if check and (what or options or rows or budget or seeds != SEEDS):
         raise UserError(
             "--check takes all options from the model's folder.",
             Hint("Give only --check and --out."),
@@ -88,7 +84,7 @@ def reproduce(
         _check(check, out)
     elif what:
         named = with_corpus_languages(options, train) if what in ("table2", "table3") else options
-        _compute(what, out or Path("paper"), named, seeds, rows, budget, model, text)
+        _compute(what, out or Path("paper"), named, seeds, rows, budget)
     else:
         raise UserError(
             "Name what to compute: table1, table2, table3, figures or parsing. Or use --check FOLDER."
@@ -102,8 +98,6 @@ def _compute(
     seeds: int,
     rows: Sequence[str],
     budget: float,
-    model: Path | None,
-    text: Sequence[str],
 ) -> None:
     if seeds < 1 or not 0 <= budget < math.inf:
         raise UserError("--seeds must be at least 1, and --budget must be 0 or more minutes.")
@@ -114,17 +108,8 @@ def _compute(
         )
     if rows and what != "table3":
         raise UserError("--rows is only for `transduce reproduce table3`.")
-    if what != "figures" and (model or text):
-        raise UserError("--model and --text are only for `transduce reproduce figures`.")
-    if (model is None) != (not text):
-        raise UserError(
-            "--model and --text go together.",
-            Hint("Give a model, and sentences for its attention maps."),
-        )
     make_folder(out)
     if what == "figures":
-        if model:
-            _draw_attention(out, model, text)
         _draw(out)
         return
     present(*_table(what, out, options, seeds, rows, budget), out)
@@ -146,31 +131,30 @@ def _table(
     if what == "table1":
         return table1.table(out), []
     if what == "parsing":
-        until = monotonic() + 60 * budget
-        standings = list["Standings"]()
-        failures = list[str]()
-        for each in table4.comparisons(options, out / "trees"):
-            left = max(NO_TIME, (until - monotonic()) / 60) if budget else 0.0
-            try:
-                standings.append(
-                    train_rows(replace(each, seeds=seeds), out, left, "transduce reproduce")
-                )
-                failures += standings[-1].failures
-            except UserError as error:  # the other treebanks are trained nevertheless
-                failures.append(str(error))
-        if not standings:
-            raise UserError(" ".join(failures))
-        return table4.table(standings, out), failures
-    if budget and not (options.get("data.corpora") and options.get("data.test")):
+        definitions = table4.comparisons(options, out / "trees")
+    elif budget and not (options.get("data.corpora") and options.get("data.test")):
         raise UserError(
             "Training needs a corpus.", Hint("With --budget, give --train and --test, too.")
         )
-    module = {"table2": table2, "table3": table3}[what]
-    compared = replace(
-        table3.comparison(options, rows) if rows else module.comparison(options), seeds=seeds
-    )
-    trained = train_rows(compared, out, budget, "transduce reproduce")
-    return module.table(compared, trained, out), trained.failures
+    elif what == "table2":
+        definitions = [table2.comparison(options)]
+    else:
+        definitions = [table3.comparison(options, rows)]
+    until = monotonic() + 60 * budget
+    standings = list["Standings"]()
+    failures = list[str]()
+    for each in definitions:
+        left = max(NO_TIME, (until - monotonic()) / 60) if budget else 0.0
+        try:
+            standings.append(train_rows(replace(each, seeds=seeds), out, left))
+            failures += standings[-1].failures
+        except UserError as error:  # the other treebanks are trained nevertheless
+            failures.append(str(error))
+    if not standings:
+        raise UserError(" ".join(failures))
+    if what == "parsing":
+        return table4.table(standings, out), failures
+    return {"table2": table2, "table3": table3}[what].table(standings[0], out), failures
 
 
 def _draw(out: Path) -> None:
@@ -187,27 +171,3 @@ def _draw(out: Path) -> None:
         )
     for name in ("positions", "schedules", "scale"):
         log(f"Written: {out / name}.png")
-
-
-def _draw_attention(out: Path, model: Path, texts: Sequence[str]) -> None:
-    from transduce import model_folder
-    from transduce.decoding.loading import refuse_parser
-    from transduce.wings.inspection.maps import attention_of
-    from transduce.wings.inspection.plots import USE_TITLES, draw_attention
-
-    loaded = model_folder.load(model)
-    refuse_parser(loaded.tokenizer, loaded.folder)
-    data = loaded.config.data
-    config = loaded.config.decode
-    if data.directions:
-        raise UserError(
-            "These figures are for models of one direction.",
-            Hint("Use transduce attention, with a language code."),
-        )
-    for number, text in enumerate(texts, 1):
-        for name, use in attention_of(
-            loaded.model, loaded.tokenizer, text, config, data.source
-        ).uses.items():
-            path = out / f"attention-{number}-{name}.png"
-            draw_attention(path, use, f"{USE_TITLES[name]}: {text}")
-            log(f"Written: {path}")

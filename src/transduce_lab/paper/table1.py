@@ -18,7 +18,7 @@ from torch import Tensor
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.wings.inspection.plots import chart
-from transduce_lab.comparing.tables import Table
+from transduce_lab.comparing.tables import Part, Table
 from transduce_lab.paper.layers import KERNEL, NEIGHBOURHOOD, Recurrence, layer
 from transduce_lab.paper.printed import definition
 
@@ -192,7 +192,8 @@ def table(folder: Path) -> Table:
     )
     rows = [_cells(each) for each in layers]
     data = {"layers": layers, "crossings": crossings}
-    return Table("table1", TABLE1["title"], headings, rows, notes, data, pictures=("table1.png",))
+    parts = [Part(headings, rows)]
+    return Table("table1", TABLE1["title"], parts, notes, data, pictures=["table1.png"])
 
 
 def _facts(name: str, costs: Sequence[Cost]) -> dict[str, Any]:
@@ -264,12 +265,8 @@ def _peak() -> int:
     """The peak memory of this process in bytes (on Linux, getrusage would include the parent process)."""
     status = Path("/proc/self/status")
     if status.exists():
-        (line,) = (
-            line
-            for line in status.read_text(encoding="utf-8").split("\n")
-            if line.startswith("VmHWM")
-        )
-        return int(line.split()[1]) * 1024
+        _, _, peak = status.read_text(encoding="utf-8").partition("VmHWM:")
+        return int(peak.split()[0]) * 1024
     if resource is None:
         raise UserError(
             "Table 1 needs the peak memory, which can be measured only on Linux and macOS."

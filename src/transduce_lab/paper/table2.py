@@ -4,34 +4,28 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from transduce.config.parse import options_in
 from transduce.config.schema import ModelConfig
 from transduce_lab.comparing import report
 from transduce_lab.comparing.definition import Definition, RowDefinition, checked
 from transduce_lab.comparing.operations import updates_for
-from transduce_lab.comparing.schedule import Standings
-from transduce_lab.comparing.tables import Table
+from transduce_lab.comparing.standings import Standings
+from transduce_lab.comparing.tables import Part, Table
 from transduce_lab.operations import per_target_token
-from transduce_lab.paper.printed import PLAIN_OPTIONS, definition, flat
+from transduce_lab.paper.printed import PLAIN_OPTIONS, definition
 from transduce_lab.paper.table3 import BASE, BIG
 
 TABLE2 = definition("table2")
 GPUS, GPU, TFLOPS = 8, "P100", 9.5  # TFLOP/s: sustained per GPU in single precision (footnote 5)
 TARGET_TOKENS = 25_000  # per update; the number of source tokens is the same
-SHARED_OPTIONS = PLAIN_OPTIONS | flat(TABLE2["options"])
-COMPARED_FAMILIES = {name: flat(options) for name, options in TABLE2["families"].items()}
+SHARED_OPTIONS = PLAIN_OPTIONS | options_in(TABLE2["options"], "table2")
+COMPARED_FAMILIES = {
+    name: options_in(tables, "table2") for name, tables in TABLE2["families"].items()
+}
 
 
-class Published(NamedTuple):
-    """A row of table 2 in the paper, with BLEU on newstest2014 and None for empty cells."""
-
-    name: str
-    bleu_de: float | None = None
-    bleu_fr: float | None = None
-    flops_de: float | None = None  # floating-point operations of the training
-    flops_fr: float | None = None
-
-
-PRINTED_RESULTS = [Published(**row) for row in TABLE2["printed"]]
+# Formats of the paper's values: BLEU on newstest2014, and floating-point operations of the training.
+VALUE_FORMATS = {"bleu_de": "g", "bleu_fr": "g", "flops_de": ".1e", "flops_fr": ".1e"}
 
 
 class Training(NamedTuple):
@@ -65,7 +59,7 @@ def comparison(own: Mapping[str, Any]) -> Definition:
     for name, options in COMPARED_FAMILIES.items():
         steps = updates_for(TABLE2["training_flops"], {**shared, **options})
         rows.append(RowDefinition(name, {**options, "train.steps": steps}))
-    stage = flat(TABLE2["reinforcement"])
+    stage = options_in(TABLE2["reinforcement"], "table2")
     rows += [RowDefinition(f"{name} + RL", stage, init=name) for name in TABLE2["reinforced"]]
     rows += [
         RowDefinition(name, {}, tuple(members)) for name, members in TABLE2["ensembles"].items()
@@ -75,19 +69,16 @@ def comparison(own: Mapping[str, Any]) -> Definition:
     )
 
 
-def table(compared: Definition, standings: Standings, folder: Path) -> Table:
+def table(standings: Standings, folder: Path) -> Table:
     """Make table 2 from the paper's rows and the runs in `folder`."""
-    ours = report.table(compared, standings, standings.rows(), "table2", folder)
-    headings = [*TABLE2["headings"], *ours.headings[1:]]
+    ours = report.table(standings, "table2", folder)
+    scores, costs = ours.parts
     cells = []
-    for row in PRINTED_RESULTS:
-        published = (
-            _number(row.bleu_de),
-            _number(row.bleu_fr),
-            _power(row.flops_de),
-            _power(row.flops_fr),
-        )
-        cells.append([row.name, *published, *[""] * (len(headings) - 5)])
+    for row in TABLE2["printed"]:
+        values = [
+            format(row[key], form) if key in row else "" for key, form in VALUE_FORMATS.items()
+        ]
+        cells.append([row["name"], *values])
     notes = []
     arithmetic = []
     for name, training in TRAININGS.items():
@@ -99,25 +90,17 @@ def table(compared: Definition, standings: Standings, folder: Path) -> Table:
             f"tokens) have {counted:.2g}, {counted / printed:.0%} of the estimate."
         )
         arithmetic.append({"name": name, "as_printed": printed, "of_the_model": counted})
-    cells += [
-        [f"here: {row[0]}", *[""] * (len(TABLE2["headings"]) - 1), *row[1:]] for row in ours.rows
-    ]
     return ours._replace(
-        headings=headings,
-        rows=cells,
+        parts=[
+            Part(TABLE2["headings"], cells, "In the paper"),
+            scores._replace(title="Here"),
+            costs,
+        ],
         notes=[*notes, *TABLE2["notes"], *ours.notes],
         data={
-            "published": [row._asdict() for row in PRINTED_RESULTS],
+            "published": [dict.fromkeys(VALUE_FORMATS) | row for row in TABLE2["printed"]],
             "arithmetic": arithmetic,
             "rows": ours.data,
         },
         command="transduce reproduce table2",
     )
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:g}"
-
-
-def _power(value: float | None) -> str:
-    return "" if value is None else f"{value:.1e}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.commands.recipes import read_text
-from transduce.config.parse import read_recipe
+from transduce.config.parse import options_in, read_recipe
 from transduce.system.errors import Hint, UserError
 from transduce.system.files import make_folder, write_text
 from transduce.wings.phrasebook.examples import examples
@@ -16,15 +16,16 @@ from transduce_lab.comparing import report
 from transduce_lab.comparing.definition import Definition, RowDefinition, checked
 from transduce_lab.comparing.outcomes import OUTCOME, outcome
 from transduce_lab.comparing.runs import FILE_OPTIONS
-from transduce_lab.comparing.schedule import Standing, Standings
+from transduce_lab.comparing.standings import Standing, Standings
 from transduce_lab.comparing.statistics import spread
 from transduce_lab.comparing.tables import Part, Table
-from transduce_lab.paper.printed import PLAIN_OPTIONS, definition, flat
+from transduce_lab.paper.printed import PLAIN_OPTIONS, definition
 from transduce_lab.parsing.brackets import BracketScores, score_brackets
 from transduce_lab.parsing.trees import read_trees
 
 TABLE4 = definition("parsing")
 TRAIN_TREES = 20_000  # training trees from the phrasebook
+EVALB_HEADINGS = ("F1 by EVALB", "at most 40 words", "complete", "left out by EVALB")
 SHARES = (1, 2, 4, 8)  # learning curve: train on every n-th tree of a corpus
 
 
@@ -44,7 +45,9 @@ def comparisons(own: Mapping[str, Any], folder: Path) -> list[Definition]:
     book = _phrasebook(folder)
     options = read_recipe(*read_text("phrasebook-parsing")) | others
     tables = [_comparison({"phrasebook": book["train"]}, book["valid"], book["test"], options)]
-    options = read_recipe(*read_text("craft-parsing")) | flat(TABLE4["options"]) | others
+    options = (
+        read_recipe(*read_text("craft-parsing")) | options_in(TABLE4["options"], "parsing") | others
+    )
     for corpus, validation, test in zip(corpora, valid, tests, strict=True):
         tables.append(_comparison(_parts(corpus, sizes[corpus], folder), validation, test, options))
     return tables
@@ -107,44 +110,35 @@ def _comparison(
 def table(compared: Sequence[Standings], folder: Path) -> Table:
     """Make table 4 from the paper's rows and the finished runs in `folder`."""
     made = [_of_a_corpus(standings, folder) for standings in compared]
-    headings = [*TABLE4["headings"][:3], *made[0].headings[1:], *TABLE4["headings"][3:]]
-    rows: list[Sequence[str]] = [
-        [row["parser"], row["training"], f"{row['f1']:.1f}"] for row in TABLE4["printed"]
-    ]
-    rows += [row for each in made for row in each.rows]
+    printed = [[row["parser"], row["training"], f"{row['f1']:.1f}"] for row in TABLE4["printed"]]
     notes = [*TABLE4["notes"], *(note for each in made for note in each.notes)]
     return made[0]._replace(
         name="parsing",
-        headings=headings,
-        rows=[[*row, *[""] * (len(headings) - len(row))] for row in rows],
+        parts=[
+            Part(TABLE4["headings"], printed, "In the paper"),
+            *(part for each in made for part in each.parts),
+        ],
         notes=list(dict.fromkeys(notes)),
         data={"published": TABLE4["printed"], "rows": [row for each in made for row in each.data]},
         runs=[run for each in made for run in each.runs],
         pictures=[picture for each in made for picture in each.pictures],
         command="transduce reproduce parsing",
-        parts=[
-            Part(
-                "Costs",
-                made[0].parts[0].headings,
-                [row for each in made for row in each.parts[0].rows],
-            )
-        ],
     )
 
 
 def _of_a_corpus(standings: Standings, folder: Path) -> Table:
     """The table of the parsers of one corpus, with EVALB's scores."""
-    rows = standings.rows()
-    ours = report.table(
-        standings.definition, standings, rows, f"parsing-{rows[0].definition.name}", folder
-    )
+    name = standings.definition.base_row.name
+    ours = report.table(standings, f"parsing-{name}", folder)
+    scores, costs = ours.parts
     cells = [
-        ["here", found[0], "", *found[1:], *_evalb(row, standings)]
-        for row, found in zip(rows, ours.rows, strict=True)
+        [*found, *_evalb(row, standings)]
+        for row, found in zip(standings.rows, scores.rows, strict=True)
     ]
-    base = f"the row '{standings.definition.base_row.name}'"
+    part = Part([*scores.headings, *EVALB_HEADINGS], cells, f"Here: {name}")
+    base = f"the row '{name}'"
     notes = [note.replace(base, "the parser of all trees of the corpus") for note in ours.notes]
-    return ours._replace(rows=cells, notes=notes)
+    return ours._replace(parts=[part, costs], notes=notes)
 
 
 def _evalb(row: Standing, standings: Standings) -> list[str]:

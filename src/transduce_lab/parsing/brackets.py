@@ -1,6 +1,7 @@
 """Scores parse trees by labelled brackets, as EVALB does (Sekine and Collins, 1997; Ellis, 2006)."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -29,7 +30,6 @@ SUMMED = (
     "words",
     "tags",
 )
-QUOTE_WORDS = ("'", '"', "/")  # words that only some parsers tag as punctuation
 
 
 class Row(NamedTuple):
@@ -97,6 +97,17 @@ def score_brackets(
     return BracketScores(rows, summarise(rows), summarise(short), parameters.cutoff)
 
 
+def score_trees(
+    gold: Sequence[Tree], test: Iterable[Tree | None], parameters: Parameters = COLLINS
+) -> BracketScores:
+    """Score parses of the words of as many gold trees, with the gold trees' punctuation tags, so that each counts."""
+    lines = (
+        str(agree_on_punctuation(tree, parse, parameters)) if parse else ""
+        for tree, parse in zip(gold, test, strict=True)
+    )
+    return score_brackets(map(str, gold), lines, parameters)
+
+
 def agree_on_punctuation(gold: Tree, parse: Tree, parameters: Parameters = COLLINS) -> Tree:
     """The parse, with the gold tree's tag on each word that only one of the trees tags as punctuation.
 
@@ -125,8 +136,6 @@ def compare(gold_line: str, test_line: str, parameters: Parameters, number: int 
     if not test.words:
         return Row(gold.length, "skipped")
     if len(gold.words) != len(test.words):
-        _restore_quotes(gold, test, parameters)
-    if len(gold.words) != len(test.words):
         return Row(
             gold.length,
             "error",
@@ -143,10 +152,11 @@ def compare(gold_line: str, test_line: str, parameters: Parameters, number: int 
 def summarise(rows: Sequence[Row]) -> Summary:
     """Count the sentences by status, and sum the counts of valid sentences."""
     valid = [row for row in rows if row.status == "valid"]
+    numbers = Counter(row.status for row in rows)
     return Summary(
         sentences=len(rows),
-        errors=sum(row.status == "error" for row in rows),
-        skipped=sum(row.status == "skipped" for row in rows),
+        errors=numbers["error"],
+        skipped=numbers["skipped"],
         valid=len(valid),
         **{name: sum(getattr(row, name) for row in valid) for name in SUMMED},
         complete=sum(row.matched == row.gold == row.test for row in valid),
@@ -162,22 +172,12 @@ class _Bracket:
     end: int  # index after the last word
 
 
-class _Quote(NamedTuple):
-    """A quotation mark that EVALB can delete and restore."""
-
-    word: str
-    tag: str
-    before: int  # number of brackets opened before it
-    around: list[_Bracket]
-
-
 class _Sentence:
     """The brackets of a sentence, and the words that EVALB doesn't delete."""
 
     def __init__(self, line: str, parameters: Parameters) -> None:
         self.words: list[tuple[str, str]] = []  # words with their tags
         self.brackets: list[_Bracket] = []  # in order of opening
-        self.quotes: list[tuple[int, _Quote]] = []  # quotation marks with their index in `words`
         self.length = 0
         around: list[_Bracket] = []  # the brackets that are open
         for node in chain.from_iterable(tree.walk() for tree, _ in parse_trees([line])):
@@ -188,22 +188,8 @@ class _Sentence:
                 self.brackets.append(around[-1])
             else:
                 self.length += node.label not in parameters.deleted_for_length
-                if node.label in parameters.quotes and node.word in QUOTE_WORDS:
-                    quote = _Quote(node.word, node.label, len(self.brackets), list(around))
-                    self.quotes.append((len(self.words), quote))
                 if node.label not in parameters.deleted:
                     self.words.append((node.word, node.label))
-
-    def restore(self, number: int) -> None:
-        """Restore a quotation mark that EVALB's parameters delete."""
-        place, quote = self.quotes[number]
-        self.words.insert(place, (quote.word, quote.tag))
-        for bracket in self.brackets[quote.before :]:
-            bracket.start += 1
-            bracket.end += 1
-        for bracket in quote.around:
-            bracket.end += 1
-        self.quotes[number:] = [(index + 1, later) for index, later in self.quotes[number:]]
 
     def counted(self, parameters: Parameters) -> list[_Bracket]:
         """The brackets that EVALB scores, without function tags in their labels."""
@@ -211,20 +197,6 @@ class _Sentence:
             _Bracket(category(b.label), b.start, b.end) for b in self.brackets if b.start < b.end
         ]
         return [bracket for bracket in brackets if not parameters.deletes(bracket.label)]
-
-
-def _restore_quotes(gold: _Sentence, test: _Sentence, parameters: Parameters) -> None:
-    """Restore the quotation marks that EVALB would delete from only one of the two trees."""
-    for second in range(len(test.quotes)):
-        place = test.quotes[second][0]
-        for first in range(len(gold.quotes)):
-            one = gold.quotes[first][1].tag
-            other = test.quotes[second][1].tag
-            if gold.quotes[first][0] == place and one != other:
-                if one in parameters.deleted and other not in parameters.deleted:
-                    gold.restore(first)
-                elif other in parameters.deleted and one not in parameters.deleted:
-                    test.restore(second)
 
 
 def _counted(gold: _Sentence, test: _Sentence, parameters: Parameters) -> Row:

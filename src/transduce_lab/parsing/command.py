@@ -81,11 +81,7 @@ def evaluate_trees(call: Evaluation) -> None:
         raise UserError(f"{' '.join(files)} holds no trees.")
     measured = None
     if call.hypothesis:
-        if call.output or call.ensemble or call.assignments:
-            raise UserError(
-                "--hypothesis runs no model.",
-                Hint("Leave out --output, --ensemble and section.key=value."),
-            )
+        call.exclude("--hypothesis runs no model", "output", "ensemble", "assignments")
         lines = list(without_byte_order_mark(read_lines(call.hypothesis)))
         if len(lines) != len(gold):
             parses = count(len(lines), "line")
@@ -141,15 +137,12 @@ def _json(scores: "BracketScores", measured: "Measured | None") -> dict[str, Any
 
 
 def _print(scores: "BracketScores", measured: "Measured | None") -> None:
-    columns = scores.all, scores.short
     rows: list[tuple[str, ...]] = [("", "all", f"at most {scores.cutoff} words")]
     for name in ("sentences", "errors", "skipped", "valid"):
-        rows.append((name, *(f"{getattr(summary, name):,}" for summary in columns)))
-    all_figures = scores.all.figures
+        rows.append((name, *(f"{getattr(each, name):,}" for each in (scores.all, scores.short))))
     short_figures = scores.short.figures
-    rows += [
-        (name, _shown(value), _shown(short_figures[name])) for name, value in all_figures.items()
-    ]
+    for name, value in scores.all.figures.items():
+        rows.append((name, _shown(value), _shown(short_figures[name])))
     print_table(rows)
     for number, row in enumerate(scores.rows, start=1):
         if row.status == "error":

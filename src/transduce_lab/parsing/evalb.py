@@ -16,8 +16,6 @@ class Parameters:
         ("TOP", "", "ROOT", "S1", "-NONE-", ",", ":", "``", "''", ".")
     )
     deleted_for_length: frozenset[str] = frozenset(("-NONE-",))
-    # Tags of quotation marks that may be restored, see `brackets._restore_quotes`.
-    quotes: frozenset[str] = frozenset()
     equal_labels: frozenset[tuple[str, str]] = frozenset((("ADVP", "PRT"),))
     equal_words: frozenset[tuple[str, str]] = frozenset()
 
@@ -44,7 +42,6 @@ def read_parameters(file: str) -> Parameters:
     sets: dict[str, set[str]] = {
         "DELETE_LABEL": set(),
         "DELETE_LABEL_FOR_LENGTH": set(),
-        "QUOTE_LABEL": set(),
     }
     pairs: dict[str, set[tuple[str, str]]] = {"EQ_LABEL": set(), "EQ_WORD": set()}
     # DEBUG and MAX_ERROR don't affect scores.
@@ -67,14 +64,13 @@ def read_parameters(file: str) -> Parameters:
         else:
             known = ", ".join([*sets, *pairs, *numbers])
             raise UserError(
-                f"{file}, line {number}: '{line.strip()}' is no parameter of EVALB. The parameters are {known}."
+                f"{file}, line {number}: '{line.strip()}' is no parameter that is supported. Supported are {known}."
             )
     return Parameters(
         labelled=bool(numbers["LABELED"]),
         cutoff=numbers["CUTOFF_LEN"],
         deleted=frozenset(sets["DELETE_LABEL"]),
         deleted_for_length=frozenset(sets["DELETE_LABEL_FOR_LENGTH"]),
-        quotes=frozenset(sets["QUOTE_LABEL"]),
         equal_labels=frozenset(pairs["EQ_LABEL"]),
         equal_words=frozenset(pairs["EQ_WORD"]),
     )

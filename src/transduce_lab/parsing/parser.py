@@ -15,7 +15,7 @@ from transduce.model_folder import Bundle
 from transduce.system.errors import Hint, UserError
 from transduce.text.pairs import Pair
 from transduce.text.tree_symbols import are_of_trees
-from transduce_lab.parsing.brackets import BracketScores, agree_on_punctuation, score_brackets
+from transduce_lab.parsing.brackets import BracketScores, score_brackets, score_trees
 from transduce_lab.parsing.evalb import Parameters
 from transduce_lab.parsing.trees import (
     MalformedTreeError,
@@ -105,18 +105,8 @@ class Measured(NamedTuple):
 def measure(parser: Parser, gold: Sequence[Tree], parameters: Parameters) -> Measured:
     """Parse the gold trees' sentences, and score the parses."""
     simple = list(map(simplify, gold))
-    golds = list(map(str, gold))
     sentences = [" ".join(tree.words()) if tree else "" for tree in simple]
-
-    def agreed(parses: Sequence[Tree | None]) -> BracketScores:
-        pairs = zip(gold, parses, strict=True)
-        lines = (
-            str(agree_on_punctuation(tree, parse, parameters)) if parse else ""
-            for tree, parse in pairs
-        )
-        return score_brackets(golds, lines, parameters)
-
-    parses = list(parser.parse_gold(gold))
+    parses = list(parser.parse(sentences))
     texts = parser.unconstrained(sentences)
     lines = [str(parse or "") for parse in parses]
     free = [tree and _tree(text, tree.words()) for text, tree in zip(texts, simple, strict=True)]
@@ -127,7 +117,11 @@ def measure(parser: Parser, gold: Sequence[Tree], parameters: Parameters) -> Mea
         for found, tree in zip(free, simple, strict=True)
     ]
     return Measured(
-        lines, score_brackets(golds, lines, parameters), agreed(parses), changed, agreed(trees)
+        lines,
+        score_brackets(map(str, gold), lines, parameters),
+        score_trees(gold, parses, parameters),
+        changed,
+        score_trees(gold, trees, parameters),
     )
 
 

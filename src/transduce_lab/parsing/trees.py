@@ -60,7 +60,7 @@ class Tree(NamedTuple):
 class MalformedTreeError(ValueError):
     """Raised for text that is not a tree; `line` is the faulty line's number, counted from 0."""
 
-    def __init__(self, why: str, line: int) -> None:
+    def __init__(self, why: str, line: int = 0) -> None:
         super().__init__(why)
         self.line = line
 
@@ -196,11 +196,8 @@ def _closing(closed: int, depth: int) -> list[str]:
 
 def delinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
     """Build a tree from symbols and words; raises MalformedTreeError if they don't form a tree."""
-    surplus = sum(map(is_tag, symbols)) - len(words)
-    if surplus:
-        raise MalformedTreeError(
-            f"there are {'more' if surplus > 0 else 'fewer'} tags than words", 0
-        )
+    if sum(map(is_tag, symbols)) != len(words):
+        raise MalformedTreeError("the numbers of tags and words differ")
     rest = iter(words)
     parts = list[str]()
     depth = 0
@@ -214,13 +211,13 @@ def delinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
             left = symbol.removeprefix(CLOSE)
             # A model can spell other symbols than those it was trained on.
             if not CLOSING_SYMBOL.fullmatch(symbol):
-                raise MalformedTreeError(f"'{symbol}' is no symbol", 0)
+                raise MalformedTreeError(f"'{symbol}' is no symbol")
             closed = max(0, depth - int(left)) if left else 1
             parts += [CLOSE] * closed
             depth -= closed
     trees = [tree for tree, _ in parse_trees([" ".join(parts)])]
     if len(trees) != 1:
-        raise MalformedTreeError("a tree must have exactly one root", 0)
+        raise MalformedTreeError("a tree must have exactly one root")
     return trees[0]
 
 

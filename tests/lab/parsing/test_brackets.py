@@ -128,15 +128,6 @@ def test_evalb_parameter_files_are_read(tmp_path):
         read_parameters(str(file))
 
 
-def test_quotation_marks_with_another_tag_are_put_back():
-    """EVALB of 2006: deleted on one side only, they would make a false difference in length."""
-    gold, test = "(S (NP (`` ') (NN a)) (VP (VB b)))", "(S (NP (POS ') (NN a)) (VP (VB b)))"
-    assert row(test, gold).status == "error"
-    parameters = Parameters(quotes=frozenset(("``", "POS")))
-    assert row(test, gold, parameters) == Row(3, "valid", 3, 3, 3, 0, 3, 2)
-    assert row(gold, test, parameters) == Row(3, "valid", 3, 3, 3, 0, 3, 2)
-
-
 def test_sums_and_averages_by_hand():
     scores = score_brackets(
         [GOLD, GOLD, GOLD, GOLD],

@@ -84,8 +84,8 @@ def test_one_symbol_closes_many_brackets(tree):
 @pytest.mark.parametrize(
     ("symbols", "words", "why"),
     [
-        ("(S NN )", "a b", "fewer tags than words"),
-        ("(S NN NN )", "a", "more tags than words"),
+        ("(S NN )", "a b", "numbers of tags and words differ"),
+        ("(S NN NN )", "a", "numbers of tags and words differ"),
         ("(S NN", "a", "never closed"),
         ("(S NN ) )", "a", "no opening bracket"),
         ("(S NN )0 )", "a", "no opening bracket"),

@@ -1,9 +1,10 @@
-"""Plans the runs of a table, and collects what the finished runs of each row say."""
+"""Collects what the finished runs of each row of a table say."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from transduce.system.errors import UserError
 from transduce_lab.comparing.definition import Definition, RowDefinition
@@ -11,14 +12,11 @@ from transduce_lab.comparing.outcomes import OUTCOME, EvaluationText, Judge, Out
 from transduce_lab.comparing.runs import (
     FAILURE,
     LAST_ERROR,
-    TUNING_SEED,
     Experiment,
     Result,
-    Run,
-    all_runs,
     results,
 )
-from transduce_lab.comparing.statistics import Difference, Spread, holm
+from transduce_lab.comparing.statistics import Difference, holm
 
 ENSEMBLES = "ensembles"  # the folder of their results
 
@@ -27,16 +25,14 @@ class Standing(NamedTuple):
     """A row with its finished runs, its scores and its differences from the base."""
 
     definition: RowDefinition
-    experiment: Experiment | None  # None: an ensemble, or a row whose grid has chosen no values
+    chosen: dict[str, Any]  # the row's values of the options of the grid
     runs: Sequence[Result]  # of an ensemble: of all its members
     failures: dict[Path, str]  # as the function of this name returns them; of an ensemble: none
     row: Row
-    spreads: dict[str, Spread]  # by measure; for perplexity, of its logarithm
     # By measure; empty for the base, and if it or the row lacks runs or diverged.
     differences: dict[str, Difference]
-    p_value: (
-        float  # of the measure that judges, corrected for the number of rows; nan without a test
-    )
+    # Of the measure that judges, corrected for the number of rows; nan without a test.
+    p_value: float
 
 
 class Standings:
@@ -51,10 +47,10 @@ class Standings:
         vocabularies = [definition.vocabulary(row) for row in definition.trained]
         self.per_word = bool(text.trees) or any(each != vocabularies[0] for each in vocabularies)
         self._judge = Judge(text, per_word=self.per_word)
-        self.sentences = self._judge.sentences
 
+    @cached_property
     def rows(self) -> list[Standing]:
-        """The standing of each row, in the order of the table."""
+        """The standing of each row, in the order of the table, by the runs that are finished at the first call."""
         trained = {
             row.name: self.definition.experiment(row, self.folder)
             for row in self.definition.trained
@@ -85,12 +81,11 @@ class Standings:
         else:
             members = runs[row.name]
             outcomes = self._outcomes(([run], run.folder / OUTCOME) for run in members)
-        scored = self._judge.row(outcomes)
-        spreads = {
-            name: scored.spread(name, is_ensemble=row.is_of_seeds) for name in self._judge.measures
-        }
+        scored = self._judge.row(outcomes, is_ensemble=row.is_of_seeds)
+        options = experiment.options if experiment else {}
+        chosen = {name: options[name] for name in self.definition.grid if name in options}
         failed = failures(experiment, self.folder) if experiment else {}
-        return Standing(row, experiment, members, failed, scored, spreads, {}, math.nan)
+        return Standing(row, chosen, members, failed, scored, {}, math.nan)
 
     def _differences(self, row: Standing, base: Standing) -> dict[str, Difference]:
         """The difference of a row from the base by each measure; nothing if they can't be compared."""
@@ -98,10 +93,8 @@ class Standings:
         diverged = any(run.diverged for run in (*row.runs, *base.runs))
         if row is base or diverged or not (row.row.scores[judge] and base.row.scores[judge]):
             return {}
-        is_ensemble = row.definition.is_of_seeds
         return {
-            name: self._judge.difference(name, row.row, base.row, is_ensemble=is_ensemble)
-            for name in row.spreads
+            name: self._judge.difference(name, row.row, base.row) for name in self._judge.measures
         }
 
     def _groups(self, members: Sequence[Sequence[Result]]) -> list[list[Result]]:
@@ -138,17 +131,3 @@ def failures(experiment: Experiment, folder: Path) -> dict[Path, str]:
     # Others were put aside.
     own = [file for file in files if file.parent.name.removeprefix("seed-").isdigit()]
     return {file: file.read_text(encoding="utf-8", errors="replace").strip() for file in own}
-
-
-def planned_runs(standings: Standings) -> Iterator[Run]:
-    """The runs of a table in order: the grids, then all rows with the first seed, then with the next one, and so on.
-
-    The runs of the rows are decided when those of the grids are finished.
-    """
-    definition = standings.definition
-    folder = standings.folder
-    for point in definition.points():
-        for row in definition.tuned_rows:
-            yield definition.tuning(row, point), TUNING_SEED
-    chosen = [each for row in definition.trained if (each := definition.experiment(row, folder))]
-    yield from all_runs(chosen, range(1, definition.seeds + 1))
