@@ -134,16 +134,15 @@ def measurements(
             "\n".join(sentences[: LINES[engine]]) + "\n", encoding="utf-8"
         )
         return LINES[engine] / run(
-            *(
-                version,
-                "translate",
-                str(model),
-                "--engine",
-                engine,
-                "--input",
-                str(folder / "input"),
-            ),
-            *("--output", str(folder / "output")),
+            version,
+            "translate",
+            str(model),
+            "--engine",
+            engine,
+            "--input",
+            str(folder / "input"),
+            "--output",
+            str(folder / "output"),
         )
 
     def one_line(version: Path) -> float:

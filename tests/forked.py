@@ -18,8 +18,11 @@ from transduce import cli
 from transduce.training import autobatch
 
 MODULES = (
-    *("languages_loaded", "torch._dynamo", "transduce.training.run"),
-    *("transduce.wings.serving.api", "transduce.wings.serving.network"),
+    "languages_loaded",
+    "torch._dynamo",
+    "transduce.training.run",
+    "transduce.wings.serving.api",
+    "transduce.wings.serving.network",
 )
 CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir")
 COMMAND = "from transduce import cli; cli.main()"

@@ -25,28 +25,28 @@ if TYPE_CHECKING:
     from transduce.wings.serving.store import ModelStore
 
 TRAINING = [
-    *(
-        "data.vocab_size=300",
-        "data.max_tokens=256",
-        "model.num_encoder_layers=1",
-        "model.num_decoder_layers=1",
-    ),
-    *(
-        "model.d_model=32",
-        "model.d_ff=64",
-        "model.num_heads=2",
-        "train.warmup=60",
-        "train.learning_rate=1.0",
-    ),
-    *("train.threads=1", "train.steps=150", "train.save_every=150", "train.validate_every=150"),
+    "data.vocab_size=300",
+    "data.max_tokens=256",
+    "model.num_encoder_layers=1",
+    "model.num_decoder_layers=1",
+    "model.d_model=32",
+    "model.d_ff=64",
+    "model.num_heads=2",
+    "train.warmup=60",
+    "train.learning_rate=1.0",
+    "train.threads=1",
+    "train.steps=150",
+    "train.save_every=150",
+    "train.validate_every=150",
     # What so few pairs get by default is for more updates.
-    *(
-        "train.precision=float32",
-        "model.dropout=0.1",
-        "train.label_smoothing=0.1",
-        "train.word_dropout=0",
-    ),
-    *("train.ema=0", "train.select_by=perplexity", "train.cooldown=0", "decode.max_extra_tokens=6"),
+    "train.precision=float32",
+    "model.dropout=0.1",
+    "train.label_smoothing=0.1",
+    "train.word_dropout=0",
+    "train.ema=0",
+    "train.select_by=perplexity",
+    "train.cooldown=0",
+    "decode.max_extra_tokens=6",
 ]
 
 

@@ -29,13 +29,11 @@ FLOORS = [  # of the core; a wing stands above all of them
 WINGS = [  # which wing may use which: one below it
     {"wings.formats", "wings.phrasebook"},
     {
-        *(
-            "wings.ct2",
-            "wings.documents",
-            "wings.inspection",
-            "wings.rules",
-            "wings.terms",
-        ),
+        "wings.ct2",
+        "wings.documents",
+        "wings.inspection",
+        "wings.rules",
+        "wings.terms",
     },
     {
         "wings.cluster",

@@ -77,5 +77,9 @@ def change(path: Path, body: str) -> None:
 
 def test_every_registry_has_an_example() -> None:
     assert list(SECTIONS) == [
-        *("Add a format", "Add an engine", "Add a model family", "Add an option", "Add a command"),
+        "Add a format",
+        "Add an engine",
+        "Add a model family",
+        "Add an option",
+        "Add a command",
     ]

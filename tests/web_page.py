@@ -22,7 +22,11 @@ from selenium.webdriver.remote.webelement import WebElement
 from waiting import PATIENCE, wait_for
 
 ARGUMENTS = (
-    *("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,800", "--lang=en"),
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--window-size=1280,800",
+    "--lang=en",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # pages must not need the network
 )
 INTERCEPT = """{

@@ -21,26 +21,22 @@ from typing import Any, NamedTuple
 import pytest
 
 PRELOADED = [
-    *(
-        "torch",
-        "torch._dynamo",
-        "numpy",
-        "safetensors.torch",
-        "sentencepiece",
-        "sacrebleu",
-        "hypothesis",
-        "ctranslate2",
-    ),
-    *(
-        "fastapi",
-        "uvicorn",
-        "httpx",
-        "matplotlib.pyplot",
-        "rich.console",
-        "cyclopts",
-        "filelock",
-        "prometheus_client",
-    ),
+    "torch",
+    "torch._dynamo",
+    "numpy",
+    "safetensors.torch",
+    "sentencepiece",
+    "sacrebleu",
+    "hypothesis",
+    "ctranslate2",
+    "fastapi",
+    "uvicorn",
+    "httpx",
+    "matplotlib.pyplot",
+    "rich.console",
+    "cyclopts",
+    "filelock",
+    "prometheus_client",
 ]
 OPTIONS = (
     "-q",

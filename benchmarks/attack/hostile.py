@@ -49,8 +49,8 @@ CODINGS = (
     "\x0bchunked",
 )
 HEADS = [
-    *((LONG, CHUNKED), (CHUNKED, LONG)),
-    *((LONG, "Transfer-Encoding:\tchunked "), (LONG, "transfer-encoding:\r\n chunked")),
+    (LONG, CHUNKED), (CHUNKED, LONG),
+    (LONG, "Transfer-Encoding:\tchunked "), (LONG, "transfer-encoding:\r\n chunked"),
     *((LONG, f"Content-Length: {length}") for length in ("6", "05", "0", *LENGTHS)),
     *((f"Content-Length: {length}",) for length in LENGTHS),
     *((f"Transfer-Encoding: {coding}", *more) for coding, more in product(CODINGS, ((), (LONG,), (CHUNKED,)))),

@@ -155,8 +155,12 @@ def prepare_jobs(place: Path, trial: Path, site: Site) -> list[Job]:
         ),
         job(
             "prepare: shards",
-            *((*part, "1/2"), (*part, "2/2"), ("join", prepared)),
-            *((*part, "1/2"), (*part, "2/2"), ("join", prepared, "--output", trial / "prepared")),
+            (*part, "1/2"),
+            (*part, "2/2"),
+            ("join", prepared),
+            (*part, "1/2"),
+            (*part, "2/2"),
+            ("join", prepared, "--output", trial / "prepared"),
         ),
         job(
             "engine",

@@ -119,7 +119,8 @@ async def slow(server: Server, draw: random.Random, tally: Tally) -> None:
         lambda connection: drip(
             connection, post("/translate", b"").replace(b"Content-Length: 0", chunked)
         ),
-        *(flood, halve),
+        flood,
+        halve,
     ]
 
     async def client(kind: int) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from transduce.config.schema import ModelOptions, RunConfig, option
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 
 LAYERS_FORM = re.compile(r"[1-9]\d{0,2}x[1-9]\d{0,6}x[1-9]\d{0,3}")
 
@@ -23,9 +23,7 @@ class BlockwiseOptions(ModelOptions):
     def check(self, config: RunConfig) -> None:
         """Raise UserError for a loss that reads more than the next token."""
         if self.block_size > 1 and config.train.risk_steps:
-            raise UserError(
-                "model.block_size does not support train.risk_steps.", Hint("Leave it out.")
-            )
+            raise UserError("model.block_size does not support train.risk_steps.", "Leave it out.")
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ class ExpertOptions(ModelOptions):
     def check(self, config: RunConfig) -> None:
         """Raise UserError for impossible numbers, and for a sharded model: FSDP needs all gradients."""
         if config.train.shard and self.experts:
-            raise UserError("train.shard does not support experts.", Hint("Leave train.shard out."))
+            raise UserError("train.shard does not support experts.", "Leave train.shard out.")
         if self.experts and self.experts_per_token > self.experts:
             raise UserError(
                 f"model.experts_per_token ({self.experts_per_token}) must not exceed model.experts ({self.experts})."

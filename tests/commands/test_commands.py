@@ -43,27 +43,23 @@ from transduce.wings.synthetic.distill import distill
 from waiting import PATIENCE, wait_for
 
 TINY = [
-    *(
-        "data.vocab_size=300",
-        "data.max_tokens=256",
-        "model.num_encoder_layers=1",
-        "model.num_decoder_layers=1",
-    ),
-    *(
-        "model.d_model=32",
-        "model.d_ff=64",
-        "model.num_heads=2",
-        "train.warmup=60",
-        "train.threads=1",
-    ),
-    *("train.learning_rate=1.0", "train.precision=float32", "decode.max_extra_tokens=2"),
+    "data.vocab_size=300",
+    "data.max_tokens=256",
+    "model.num_encoder_layers=1",
+    "model.num_decoder_layers=1",
+    "model.d_model=32",
+    "model.d_ff=64",
+    "model.num_heads=2",
+    "train.warmup=60",
+    "train.threads=1",
+    "train.learning_rate=1.0",
+    "train.precision=float32",
+    "decode.max_extra_tokens=2",
     # What so few pairs get by default is for more updates.
-    *(
-        "train.label_smoothing=0.1",
-        "train.word_dropout=0",
-        "train.ema=0",
-        "train.select_by=perplexity",
-    ),
+    "train.label_smoothing=0.1",
+    "train.word_dropout=0",
+    "train.ema=0",
+    "train.select_by=perplexity",
 ]
 SHORT = [*TINY, "train.steps=4", "train.save_every=2", "train.validate_every=4"]
 

@@ -1113,18 +1113,20 @@ def check_full(result: subprocess.CompletedProcess[str], out: Path, reason: str)
 
 def command(place: Path, out: Path) -> list[str]:
     return [
-        *(
-            str(out),
-            "0",
-            "train",
-            "--out",
-            str(out),
-            *ASSIGNMENTS,
-            "model.d_model=32",
-            "train.steps=100",
-        ),
-        *("train.keep_last=50", "train.save_every=2", "--train", *files(place, "train")),
-        *("--valid", *files(place, "valid")),
+        str(out),
+        "0",
+        "train",
+        "--out",
+        str(out),
+        *ASSIGNMENTS,
+        "model.d_model=32",
+        "train.steps=100",
+        "train.keep_last=50",
+        "train.save_every=2",
+        "--train",
+        *files(place, "train"),
+        "--valid",
+        *files(place, "valid"),
     ]
 
 

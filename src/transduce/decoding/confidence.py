@@ -16,7 +16,7 @@ from typing import Any, Self
 from transduce.decoding.types import Scored, WordConfidence, length_penalty
 from transduce.decoding.words import words
 from transduce.model_folder import CONFIDENCE
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.tokens.spans import Span
 
 MIN_AREA = 0.6  # under the ROC curve; a confidence with less would mislead
@@ -92,7 +92,7 @@ class Confidence(Regression):
             return None
         except (OSError, ValueError, TypeError, AttributeError, RecursionError, ArithmeticError):
             raise UserError(
-                f"{path} is damaged.", Hint("Delete it, or replace it by another copy.")
+                f"{path} is damaged.", "Delete it, or replace it by another copy."
             ) from None
 
     def to_json(self) -> str:

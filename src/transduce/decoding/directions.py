@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from transduce.config.schema import DataConfig
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.languages import Direction, nearest_code, target_of
 from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
@@ -64,11 +64,9 @@ def matching(directions: Sequence[Direction], source: str, target: str) -> list[
         )
         raise UserError(
             f"The model does not translate {wanted}.",
-            Hint.about(
-                f"Choose one of its directions: {', '.join(map(str, directions))}.",
-                "data.source",
-                "data.target",
-            ),
+            f"Choose one of its directions: {', '.join(map(str, directions))}.",
+            "data.source",
+            "data.target",
         )
     return found
 
@@ -80,7 +78,8 @@ def choose_direction(directions: Sequence[Direction], source: str, target: str) 
         where = f" from {source}" if source else ""
         raise UserError(
             f"The model has several directions{where}: {', '.join(map(str, found))}.",
-            Hint.about("Choose the target language.", "data.target"),
+            "Choose the target language.",
+            "data.target",
         )
     return found[0]
 

@@ -61,7 +61,7 @@ def load(
     if not paths:
         raise UserError(
             "There is no model to load.",
-            Hint("Give the folder of a model, or several folders for an ensemble."),
+            "Give the folder of a model, or several folders for an ensemble.",
         )
     if threads < 0:
         raise UserError(f"threads must be at least 0, not {threads}.")
@@ -72,12 +72,10 @@ def load(
     if export and len(paths) > 1:
         raise UserError(
             "An export can't be part of an ensemble.",
-            Hint("Give one export, or give only model folders."),
+            "Give one export, or give only model folders.",
         )
     if export and engine != "auto":
-        raise UserError(
-            "An export has its own engine.", Hint.about("Give no engine for an export.", "engine")
-        )
+        raise UserError("An export has its own engine.", "Give no engine for an export.", "engine")
     options = ({"decode.beam_size": 1} if engine == "blockwise" else {}) | dict(options or {})
     model = describe_models(paths, options)
     model = model._replace(device=device, threads=threads, required=engine != "auto")
@@ -127,9 +125,7 @@ def _open_fallback(model: ModelToOpen, manifest: str) -> Engine:
     """Open the engine torch for a model of another engine. Raises UnusableModelError if the files have changed."""
     [folder] = model.folders
     if not (folder / MANIFEST).exists() or digest(folder / MANIFEST) != manifest:
-        raise UnusableModelError(
-            f"{folder} has changed since it was loaded.", Hint("Load it again.")
-        )
+        raise UnusableModelError(f"{folder} has changed since it was loaded.", "Load it again.")
     try:
         engine = open_engine(ENGINES["torch"], model._replace(device="cpu"))
     except UserError as error:
@@ -210,7 +206,7 @@ def check_directions(models: Sequence[DataConfig], folders: Sequence[Path | str]
         if {*directions_of(data)} != {*directions_of(first)}:
             raise UserError(
                 f"{folder} translates {data.languages}, and {first_folder} translates {first.languages}.",
-                Hint("Models of an ensemble must have the same directions."),
+                "Models of an ensemble must have the same directions.",
             )
 
 
@@ -221,7 +217,7 @@ def shared_tokenizer(tokenizers: Sequence[Tokenizer], folders: Sequence[Path]) -
         if not tokenizer.same_pieces(first):
             raise UserError(
                 f"{folder} has another vocabulary than {folders[0]}.",
-                Hint("Models of an ensemble must be trained on the same prepared data."),
+                "Models of an ensemble must be trained on the same prepared data.",
             )
     return first
 
@@ -231,7 +227,7 @@ def refuse_parser(tokenizer: Tokenizer, folder: Path) -> None:
     if are_of_trees(tokenizer.target_symbols().values()):
         raise UserError(
             f"{folder} is a parser.",
-            Hint("Use `transduce parse`, or `transduce evaluate` with a .mrg file."),
+            "Use `transduce parse`, or `transduce evaluate` with a .mrg file.",
         )
 
 
@@ -240,6 +236,6 @@ def decode_config(config: RunConfig, options: Mapping[str, Any]) -> DecodeConfig
     for name in options:
         if name.startswith(("model.", "data.", "train.")):
             raise UserError(
-                f"{name} can't be set for a trained model.", Hint("Set only options of decode.")
+                f"{name} can't be set for a trained model.", "Set only options of decode."
             )
     return configure(flatten(config), options).decode

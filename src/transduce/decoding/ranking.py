@@ -20,7 +20,7 @@ from transduce.decoding.types import (
     Translation,
     length_penalty,
 )
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 
 
@@ -51,7 +51,7 @@ def rank(
         if not distinct:
             raise UserError(
                 "The weights are damaged: the model's probabilities are not numbers.",
-                Hint("Use another copy."),
+                "Use another copy.",
             )
         distinct = dict(islice(distinct.items(), n_best))
         translations = []

@@ -19,7 +19,7 @@ from transduce.decoding.types import (
     Request,
     Sentences,
 )
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.tokens.batching import batches
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -163,5 +163,5 @@ class Searcher:
                 raise UserError(
                     f"{side} text {number} has {len(row)} tokens, but {self.engine.name} "
                     f"supports at most {self.max_tokens}.",
-                    Hint(f"Split the text{other}."),
+                    f"Split the text{other}.",
                 )

@@ -33,7 +33,7 @@ from transduce.decoding.types import (
     as_list,
     as_terms,
 )
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.profiling import phase
 from transduce.text.formats import TextKind
 from transduce.text.languages import Direction, target_of
@@ -306,18 +306,16 @@ class Translator(Searcher):
         if self.hops and self.direction not in self.directions:
             raise UserError(
                 f"The model does not translate {self.direction} directly, so it can't score translations.",
-                Hint.about(
-                    f"Choose one of its directions: {', '.join(map(str, self.directions))}.",
-                    "data.source",
-                    "data.target",
-                ),
+                f"Choose one of its directions: {', '.join(map(str, self.directions))}.",
+                "data.source",
+                "data.target",
             )
         sources = as_list(sources, count(1))
         given = as_list(targets, count(1))
         if len(sources) != len(given):
             raise UserError(
                 f"There are {len(sources)} sources but {len(given)} targets.",
-                Hint("Give one target per source."),
+                "Give one target per source.",
             )
         pairs = list(zip(sources, given, strict=True))
         if self.tokenizer.has_placeholder_tokens and not masked:

@@ -264,9 +264,7 @@ def as_list(texts: Iterable[str], numbers: Iterable[int] = ()) -> list[str]:
             raise TypeError(f"Give a list of texts; item {i} is not a text but {text!r}.")
     for number, text in zip(numbers, texts, strict=False):
         if "\n" in text:
-            raise UserError(
-                f"Text {number} contains a line break.", Hint("Give one sentence per text.")
-            )
+            raise UserError(f"Text {number} contains a line break.", "Give one sentence per text.")
     return [text.removeprefix(BYTE_ORDER_MARK) for text in texts]
 
 

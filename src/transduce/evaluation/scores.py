@@ -15,7 +15,7 @@ from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.languages import main_language
 
 MIN_TESTED_SENTENCES = 30  # the bootstrap of fewer sentences underestimates the variance
@@ -104,7 +104,7 @@ def metrics(tokenize: str, language: str = "") -> dict[str, Metric]:
     if tokenize not in BLEU.TOKENIZERS:
         raise UserError(
             f"There is no tokenisation '{tokenize}'.",
-            Hint(f"Choose one of {', '.join(BLEU.TOKENIZERS)}."),
+            f"Choose one of {', '.join(BLEU.TOKENIZERS)}.",
         )
     try:
         # `force` silences sacreBLEU's warning that a text looks tokenised.

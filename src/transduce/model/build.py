@@ -15,7 +15,7 @@ from transduce.model.attention import MultiHeadAttention
 from transduce.model.embedding import Embedding, LearnedPositions
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model.transformer import FeedForward, Residual
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import check_utf8
 from transduce.system.registry import load
 
@@ -117,13 +117,13 @@ def load_weights(model: nn.Module, file: Path) -> None:
     except (SafetensorError, OSError) as error:
         is_damaged = isinstance(error, SafetensorError)
         remedy = "Use another copy." if is_damaged else "Check its name and permissions."
-        raise UserError(f"{file} can't be read: {error}.", Hint(remedy)) from None
+        raise UserError(f"{file} can't be read: {error}.", remedy) from None
     own = model.state_dict()
     for name in sorted(own.keys() | weights.keys()):
         if name not in own or name not in weights or own[name].shape != weights[name].shape:
             raise UserError(
                 f"{file} does not fit the model's configuration: '{name}' differs.",
-                Hint("Use another copy."),
+                "Use another copy.",
             )
     model.load_state_dict(weights)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Literal, NamedTuple, Protocol
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.registry import load, plugins
 from transduce.text.file_kinds import UNREADABLE
 from transduce.text.plain import suffixes
@@ -153,5 +153,5 @@ def document_format(name: str) -> Format:
     if not form.document:
         reason = f"its suffix {suffix} is unknown" if suffix else "its name has no suffix"
         advice = UNREADABLE.get(suffix, f"Known suffixes: {', '.join(document_suffixes())}.")
-        raise UserError(f"{name} can't be translated: {reason}.", Hint(advice))
+        raise UserError(f"{name} can't be translated: {reason}.", advice)
     return form

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.hashes import Bits64, alike, hash_texts
 from transduce.text.pairs import Pair
 
@@ -66,7 +66,8 @@ def hold_out(
     if np.count_nonzero(sizes) < 2:
         raise UserError(
             f"No validation set can be split off: shared sentences link all {pairs:,} pairs with each other.",
-            Hint.about("Set data.holdout=0, or give validation files.", "data.valid"),
+            "Set data.holdout=0, or give validation files.",
+            "data.valid",
         )
     generator = np.random.default_rng(seed)
     parts = np.full(pairs, Part.TRAIN, dtype=np.int8)

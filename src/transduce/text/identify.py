@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.languages import main_language, script_of
 
 SAME_LANGUAGE = {"nb": "no", "fil": "tl"}  # py3langid's labels
@@ -34,7 +34,7 @@ class Identifier:
         except ImportError:
             raise UserError(
                 "The rules 'swapped', 'source-language' and 'target-language' need the package py3langid.",
-                Hint("Install it with pip install 'transduce[doctor]', or leave these rules out."),
+                "Install it with pip install 'transduce[doctor]', or leave these rules out.",
             ) from None
         self._model = LanguageIdentifier.from_model_file(MODEL_FILE)
         self._known = frozenset(self._model.labels)

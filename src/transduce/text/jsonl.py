@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.encoding_errors import UNDECODED, readable
 from transduce.text.formats import CorpusFile, TextPair
 from transduce.text.plain import display_name, read_lines, without_byte_order_mark
@@ -46,7 +46,7 @@ def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
             if half := LONE_SURROGATE.search("".join(texts)):
                 raise UserError(
                     f"{place}: \\u{ord(half[0]):04x} is only half of a surrogate pair.",
-                    Hint("Write both halves."),
+                    "Write both halves.",
                 )
         else:  # undecoded bytes are lone surrogates, too: without them, any lone surrogate comes from the JSON
             plain = (

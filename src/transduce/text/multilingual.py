@@ -44,7 +44,7 @@ def bilingual_corpora(files: Sequence[str]) -> list[BilingualCorpus]:
         if code in aligned.setdefault(name, {}):
             raise UserError(
                 f"{aligned[name][code]} and {file} are files of the same text and language.",
-                Hint("Name only one."),
+                "Name only one.",
             )
         aligned[name][code] = file
     for texts in aligned.values():

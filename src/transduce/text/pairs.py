@@ -6,7 +6,7 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST
 from transduce.text.encoding_errors import UNDECODED, readable
 from transduce.text.formats import (
@@ -77,7 +77,7 @@ def single_lines(pairs: Iterable[Pair]) -> Iterator[Pair]:
             file, line = pair.origin
             raise UserError(
                 f"{file}:{line}: the text contains a line break.",
-                Hint("Give one sentence per text."),
+                "Give one sentence per text.",
             )
         yield pair
 
@@ -106,7 +106,7 @@ def read_pairs(
     if len(files) == 2 and set(files) <= {*STANDARD_INPUT}:
         raise UserError(
             "Source and target can't both come from standard input.",
-            Hint("Name a file for one of them."),
+            "Name a file for one of them.",
         )
     if len(files) == 1:
         return _read_bilingual(files[0], languages, lenient)
@@ -115,20 +115,18 @@ def read_pairs(
     if len(files) != 2:
         raise UserError(
             f"{len(files)} files can't be read as a corpus.",
-            Hint(
-                f"Give two text files, or only bilingual files ({', '.join(bilingual_suffixes())})."
-            ),
+            f"Give two text files, or only bilingual files ({', '.join(bilingual_suffixes())}).",
         )
     for file, form in zip(files, formats, strict=True):
         if form.is_bilingual:
             raise UserError(
                 f"{file} has the suffix of a bilingual file.",
-                Hint("Give only this file, or rename it."),
+                "Give only this file, or rename it.",
             )
         if form.parallel:
             raise UserError(
                 f"{file} is a document.",
-                Hint("Give its translation in the same format, or two text files."),
+                "Give its translation in the same format, or two text files.",
             )
     return _pairs(files[0], _read_aligned(files[0], files[1], lenient))
 
@@ -146,7 +144,9 @@ def check_file_names(files: Sequence[str], languages: tuple[str, str]) -> None:
         raise UserError(
             f"{files[0]} and {files[1]} are for {languages[0]} and {languages[1]}, "
             f"but their names say {named[0]} and {named[1]}.",
-            Hint.about("Exchange the files, or the languages.", "data.source", "data.target"),
+            "Exchange the files, or the languages.",
+            "data.source",
+            "data.target",
         )
 
 
@@ -172,7 +172,7 @@ def expand_folders(files: Sequence[str]) -> list[str]:
             expanded.append(file)
             continue
         if (Path(file) / MANIFEST).exists():  # a model, or a prepared corpus
-            raise UserError(f"{file} is a folder.", Hint("Name a file in it."))
+            raise UserError(f"{file} is a folder.", "Name a file in it.")
         known = bilingual_suffixes()
         paths = [path for path in Path(file).rglob("*") if not path.name.endswith(DOCTORS_LISTS)]
         bilingual = [
@@ -185,12 +185,12 @@ def expand_folders(files: Sequence[str]) -> list[str]:
         ]
         if not visible:
             raise UserError(
-                f"{file} has no bilingual files ({', '.join(known)}).", Hint("Name another folder.")
+                f"{file} has no bilingual files ({', '.join(known)}).", "Name another folder."
             )
         expanded += sorted(map(str, visible))
     for file in expanded:
         if UNDECODED.search(file):
-            raise UserError(f"{readable(file)}: this name is not UTF-8.", Hint("Rename the file."))
+            raise UserError(f"{readable(file)}: this name is not UTF-8.", "Rename the file.")
     return expanded
 
 
@@ -234,27 +234,23 @@ def _read_bilingual(file: str, languages: tuple[str, str], lenient: bool) -> Ite
         )
     if form.parallel:
         raise UserError(
-            f"{file} holds one language.", Hint("Give two files, the source and its translation.")
+            f"{file} holds one language.", "Give two files, the source and its translation."
         )
     if not Path(file).is_file():
         next(iter(read_lines(file)), None)  # raises the error for a missing file
     if suffixes(file)[0] in SPREADSHEET_SUFFIXES:
         raise UserError(
             f"{file} is a spreadsheet.",
-            Hint(
-                "Save its two columns as .tsv, with a TAB between them and "
-                "without quotes; docs/reference/formats.md has a command that "
-                "converts a .csv file."
-            ),
+            "Save its two columns as .tsv, with a TAB between them and "
+            "without quotes; docs/reference/formats.md has a command that "
+            "converts a .csv file.",
         )
     known = ", ".join(suffix for suffix, form in file_formats().items() if form.pairs)
     raise UserError(
         f"{file}: the suffix does not name a bilingual format.",
-        Hint(
-            f"Give a file with the suffix {known}, also compressed as .gz, "
-            ".xz, .bz2 or .zst, or two line-aligned text files with other "
-            "suffixes."
-        ),
+        f"Give a file with the suffix {known}, also compressed as .gz, "
+        ".xz, .bz2 or .zst, or two line-aligned text files with other "
+        "suffixes.",
     )
 
 

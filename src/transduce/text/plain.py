@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
-from transduce.system.errors import Hint, UserError, needing
+from transduce.system.errors import UserError, needing
 from transduce.system.files import write_file
 from transduce.text.file_kinds import QT_LINGUIST, UNREADABLE, kind_of, utf_16
 
@@ -41,7 +41,7 @@ def read_lines(file: str, *, lenient: bool = False) -> Iterator[str]:
     """
     suffix = suffixes(file)[0]
     if advice := UNREADABLE.get(suffix):
-        raise UserError(f"{display_name(file)}: transduce can't read {suffix} files.", Hint(advice))
+        raise UserError(f"{display_name(file)}: transduce can't read {suffix} files.", advice)
     all_crlf, blocks = _detect_crlf(file, _whole_lines(read_pieces(file)))
     number = 1  # of the block's first line
     for block in blocks:
@@ -50,7 +50,7 @@ def read_lines(file: str, *, lenient: bool = False) -> Iterator[str]:
         if number == 1 and suffix == ".ts" and QT_LINGUIST.match(lines[0]):
             raise UserError(
                 f"{display_name(file)} is a file of Qt Linguist.",
-                Hint("Convert it to .xlf: `lconvert`."),
+                "Convert it to .xlf: `lconvert`.",
             )
         if not lines[-1]:
             lines.pop()  # the block ends in a line feed
@@ -125,13 +125,13 @@ def _decompress(file: str, pieces: Iterator[bytes], start: Callable[[], Any]) ->
             except Exception as error:  # the four libraries have no exception class in common
                 raise UserError(
                     f"{file} is damaged, or not compressed as its suffix says: {error}.",
-                    Hint("Download or compress it again, or correct its suffix."),
+                    "Download or compress it again, or correct its suffix.",
                 ) from error
             piece = stream.unused_data
     if not stream.eof:
         raise UserError(
             f"{file} is cut short: its compressed data ends too early.",
-            Hint("Download or compress it again."),
+            "Download or compress it again.",
         )
 
 
@@ -180,7 +180,7 @@ def _decode(file: str, first_line: int, block: bytes, lenient: bool) -> str:
     if first_line == 1 and (codec := utf_16(block)):
         raise UserError(
             f"{display_name(file)} looks like {codec}.",
-            Hint(f"Convert the file with `iconv -f {codec} -t UTF-8`."),
+            f"Convert the file with `iconv -f {codec} -t UTF-8`.",
         )
     try:
         return block.decode("utf-8")
@@ -191,11 +191,11 @@ def _decode(file: str, first_line: int, block: bytes, lenient: bool) -> str:
     reason = f"{display_name(file)}:{line}: byte 0x{block[bad]:02X} at offset {offset} of the line is not UTF-8"
     if line == 1 and (kind := kind_of(block)):
         looks_like, advice = kind
-        raise UserError(f"{reason}; the file looks like {looks_like}.", Hint(advice))
+        raise UserError(f"{reason}; the file looks like {looks_like}.", advice)
     if lenient:
         return block.decode("utf-8", "surrogateescape")
     raise UserError(
-        f"{reason}.", Hint("Convert the file, for instance with `iconv -f WINDOWS-1252 -t UTF-8`.")
+        f"{reason}.", "Convert the file, for instance with `iconv -f WINDOWS-1252 -t UTF-8`."
     )
 
 
@@ -210,10 +210,10 @@ def _refuse(file: str, error: OSError) -> NoReturn:
         case FileNotFoundError() | NotADirectoryError():
             raise _missing(Path(file)) from None
         case IsADirectoryError():
-            raise UserError(f"{file} is a folder.", Hint("Name a file in it.")) from None
+            raise UserError(f"{file} is a folder.", "Name a file in it.") from None
         case PermissionError():
             raise UserError(
-                f"{file} cannot be read: permission denied.", Hint("Run `chmod +r` on the file.")
+                f"{file} cannot be read: permission denied.", "Run `chmod +r` on the file."
             ) from None
         case _:
             raise UserError(f"{file} cannot be read: {error.strerror or error}.") from error
@@ -231,9 +231,7 @@ def _missing(file: Path) -> UserError:
     with contextlib.suppress(OSError):
         names = [path.name for path in folder.iterdir()]
         for name in difflib.get_close_matches(file.name, names, n=1, cutoff=0.5):
-            return UserError(
-                f"{file} does not exist.", Hint(f"Did you mean {file.with_name(name)}?")
-            )
+            return UserError(f"{file} does not exist.", f"Did you mean {file.with_name(name)}?")
         folder = folder.resolve()
     return UserError(f"{file} does not exist; no file in {folder} has a similar name.")
 
@@ -247,32 +245,33 @@ def check_output(output: Path, inputs: Iterable[str], option: str = "output") ->
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise UserError(
-                f"{output} is a symbolic link to itself.", Hint.about("Remove it.", option)
+                f"{output} is a symbolic link to itself.", "Remove it.", option
             ) from None
     if output.is_dir():
-        raise UserError(f"{output} is a folder.", Hint.about("Name a file in it.", option))
+        raise UserError(f"{output} is a folder.", "Name a file in it.", option)
     if compression := suffixes(str(output))[1]:
         raise UserError(
             f"{output} would not be compressed.",
-            Hint.about(f"Leave {compression} out of its name.", option),
+            f"Leave {compression} out of its name.",
+            option,
         )
     if not output.parent.is_dir():
         raise UserError(
             f"{output} can't be written: there is no folder {output.parent}.",
-            Hint.about("Make it first.", option),
+            "Make it first.",
+            option,
         )
     if output.exists() and not os.access(output, os.W_OK):
-        raise UserError(f"{output} is write-protected.", Hint.about("Name another file.", option))
+        raise UserError(f"{output} is write-protected.", "Name another file.", option)
     if (output.is_file() or not output.exists()) and not os.access(output.parent, os.W_OK):
         raise UserError(
             f"{output} can't be written: {output.parent} is read-only.",
-            Hint.about("Choose another place.", option),
+            "Choose another place.",
+            option,
         )
     for file in (Path("/dev/stdin" if name in STANDARD_INPUT else name) for name in inputs):
         if output.is_file() and file.exists() and output.samefile(file):
-            raise UserError(
-                f"{output} is also the input.", Hint.about("Name another file.", option)
-            )
+            raise UserError(f"{output} is also the input.", "Name another file.", option)
 
 
 def write_lines(output: Path, lines: Iterable[str]) -> None:
@@ -301,7 +300,7 @@ def write_parts(output: Path, parts: Iterable[bytes]) -> None:
         raise
     except OSError as error:
         raise UserError(
-            f"{output} can't be written: {error.strerror or error}.", Hint("Choose another place.")
+            f"{output} can't be written: {error.strerror or error}.", "Choose another place."
         ) from None
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.formats import CorpusFile, TextPair
 from transduce.text.plain import display_name, read_lines, without_byte_order_mark
 
@@ -25,14 +25,12 @@ def read_tsv(file: CorpusFile) -> Iterator[TextPair]:
         if not tab and line.strip() and not (file.lenient and number > 1):
             raise UserError(
                 f"{name}:{number}: expected 2 columns, found 1.",
-                Hint(
-                    "Separate source and target with a TAB; if your corpus is two line-aligned files, give both."
-                ),
+                "Separate source and target with a TAB; if your corpus is two line-aligned files, give both.",
             )
         if number == 1 and _is_numbered(line):
             raise UserError(
                 f"{name}:1: columns 1 and 3 are sentence numbers.",
-                Hint("Keep the two texts, for instance with `cut -f 2,4`."),
+                "Keep the two texts, for instance with `cut -f 2,4`.",
             )
         yield source, rest.partition("\t")[0], number
 

@@ -10,7 +10,7 @@ import numpy as np
 import sentencepiece
 
 from transduce.config.schema import BOS, EOS, PAD, PLACEHOLDER_TOKENS, UNK
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.tokens.vocabulary import SPACE
 
 RESERVED = "\0\t\n\r\u2581\u2585"  # SentencePiece does not learn from lines that contain some of these characters
@@ -98,7 +98,7 @@ def learn_symbols(texts: Collection[str]) -> bytes:
 
 def _no_text() -> UserError:
     return UserError(
-        "There is no text to learn a vocabulary from.", Hint("Check that the corpus is not empty.")
+        "There is no text to learn a vocabulary from.", "Check that the corpus is not empty."
     )
 
 

@@ -201,9 +201,7 @@ def _read_header(folder: Path) -> dict[str, str]:
     if version != STORE_FORMAT:
         raise UserError(
             f"{path} has format {version}, but this version reads format {STORE_FORMAT}.",
-            Hint(
-                "Prepare the corpus again with this version, or install the version that wrote it."
-            ),
+            "Prepare the corpus again with this version, or install the version that wrote it.",
         )
     if not is_known:
         raise UserError(f"{path} is damaged: it names unknown number types.", prepare_again)

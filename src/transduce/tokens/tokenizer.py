@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Literal, Self
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, verify
 from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.learning import extend_model, learn_model, learn_symbols
@@ -178,11 +178,11 @@ def _open(file: Path, listed: list[str] | None, threads: int) -> Vocabulary:
         return ImportedVocabulary(model, listed, threads) if listed else Vocabulary(model, threads)
     except FileNotFoundError:
         raise UserError(
-            f"{file} is missing.", Hint("Restore it from another copy of this folder.")
+            f"{file} is missing.", "Restore it from another copy of this folder."
         ) from None
     except (OSError, ValueError) as error:
         raise UserError(
-            f"{file} can't be read: {error}.", Hint("Restore it from another copy of this folder.")
+            f"{file} can't be read: {error}.", "Restore it from another copy of this folder."
         ) from None
 
 
@@ -194,7 +194,7 @@ def _read_pieces(file: Path) -> list[list[str]] | list[None]:
         return [None]
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(
-            f"{file} can't be read: {error}.", Hint("Restore it from another copy of this folder.")
+            f"{file} can't be read: {error}.", "Restore it from another copy of this folder."
         ) from None
     if not (
         isinstance(lists, list)
@@ -203,6 +203,6 @@ def _read_pieces(file: Path) -> list[list[str]] | list[None]:
     ):
         raise UserError(
             f"{file} is damaged: it must hold one or two lists of pieces.",
-            Hint("Restore it from another copy of this folder."),
+            "Restore it from another copy of this folder.",
         )
     return lists

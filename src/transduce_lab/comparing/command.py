@@ -11,7 +11,7 @@ from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, gather, with_languages
 from transduce.config.settings import Settings
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import make_folder
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ def compare(
         if not definition.options.get(name):
             raise UserError(
                 f"{table}: a table needs training, validation and test files.",
-                Hint.about("Name these files.", name),
+                "Name these files.",
+                name,
             )
     if definition.grid and is_prepared(files) and not read_facts(Path(files[0])).held_out:
         raise UserError(
@@ -103,7 +104,7 @@ def _check_folder(out: Path, rows: Sequence[str]) -> None:
     with contextlib.suppress(OSError, ValueError, TypeError, LookupError):
         known = {row["row"] for row in json.loads((out / "table.json").read_bytes())}
         if known and known.isdisjoint(rows):
-            raise UserError(f"{out} holds another table.", Hint("Choose another folder."))
+            raise UserError(f"{out} holds another table.", "Choose another folder.")
 
 
 def with_corpus_languages(given: Settings, train: Sequence[str]) -> dict[str, Any]:
@@ -160,14 +161,15 @@ def _text(definition: "Definition") -> "EvaluationText":
     if is_multilingual(data.test):
         raise UserError(
             "The test text has several directions.",
-            Hint("Compare models on the text of one direction."),
+            "Compare models on the text of one direction.",
         )
     read = single_lines(read_test_set(data.test, data, ("", ""))) if data.test else ()
     pairs = [pair for pair in read if pair.source.strip() and pair.target.strip()]
     if data.test and not pairs:
         raise UserError(
             f"The test files {' and '.join(data.test)} contain no lines.",
-            Hint.about("Name other files.", "data.test"),
+            "Name other files.",
+            "data.test",
         )
     files = expand_folders(data.test) if are_trees(data.test) else []
     trees = [tree for file in files for tree, _ in read_trees(file) if simplify(tree)]

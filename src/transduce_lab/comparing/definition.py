@@ -257,7 +257,7 @@ def _grid(path: Path, table: Any) -> dict[str, list[Any]]:
         if not isinstance(values, list) or len({*map(repr, values)}) < max(2, len(values)):
             raise UserError(
                 f"{path}.",
-                Hint('Write the grid as "section.key" = [value, value], with different values.'),
+                'Write the grid as "section.key" = [value, value], with different values.',
             )
         section, _, key = name.partition(".")
         grid[name] = [
@@ -272,9 +272,7 @@ def checked(definition: Definition, own: Mapping[str, Any], file: str) -> Defini
         raise UserError(f"{file}: {fault}", Hint(remedy) if remedy else None)
     for name in [*_differing(definition), *definition.grid]:
         if name in own:
-            raise UserError(
-                f"The rows of the table differ in {name}.", Hint("Leave out this option.")
-            )
+            raise UserError(f"The rows of the table differ in {name}.", "Leave out this option.")
     for row in definition.trained:
         for experiment in [definition._experiment(row, ""), *definition.tunings(row)]:
             configure(experiment.options)

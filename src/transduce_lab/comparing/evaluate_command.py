@@ -10,7 +10,7 @@ from transduce.commands.test_sets import read_test_set, read_translations
 from transduce.config.parse import parse_assignments
 from transduce.config.schema import DataConfig
 from transduce.system.console import print_table
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import to_json
 from transduce.text.languages import Direction, language_of, main_language
 from transduce.text.pairs import by_direction
@@ -99,7 +99,7 @@ def _load_models(call: Evaluation) -> Systems:
     if Path(call.against).is_file():
         raise UserError(
             f"{call.against} is a file.",
-            Hint("To compare files, use --hypothesis FILE --against FILE2 REFERENCE."),
+            "To compare files, use --hypothesis FILE --against FILE2 REFERENCE.",
         )
     sides = []
     directions = []
@@ -112,7 +112,7 @@ def _load_models(call: Evaluation) -> Systems:
         if len(by_direction(pairs)) > 1:
             raise UserError(
                 "--against compares translations in one direction.",
-                Hint("Choose it with --from and --to."),
+                "Choose it with --from and --to.",
             )
         sides.append((models, pairs, decode_config(config, options)))
         directions.append(direction_of(pairs, config.data))

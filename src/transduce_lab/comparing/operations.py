@@ -7,7 +7,7 @@ from typing import Any
 from transduce import model_folder
 from transduce.config.parse import configure
 from transduce.config.schema import RunConfig
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce_lab.comparing.runs import Result
 from transduce_lab.operations import per_target_token
 
@@ -23,7 +23,7 @@ def updates_for(operations: float, options: Mapping[str, Any]) -> int:
     if config.train.risk_steps:
         raise UserError(
             "The operations of minimum-risk training can't be counted.",
-            Hint("Leave out train.risk_steps."),
+            "Leave out train.risk_steps.",
         )
     update = config.data.max_tokens * _per_token(config)
     if operations < update:

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from transduce import model_folder
 from transduce.preparation.passes import reads_test
 from transduce.system.console import log
-from transduce.system.errors import DivergedError, Hint, UserError
+from transduce.system.errors import DivergedError, UserError
 from transduce.system.file_lock import file_lock
 from transduce.system.files import MANIFEST, make_folder, read_manifest, to_json, verify, write_text
 from transduce.system.revision import code_hash, revision
@@ -230,7 +230,7 @@ def results(experiment: Experiment, folder: Path) -> list[Result]:
         folders = " and ".join(map(str, dict.fromkeys(made_by.values())))
         raise UserError(
             f"Different versions of the code made {folders}.",
-            Hint("Move a folder away, and train it again."),
+            "Move a folder away, and train it again.",
         )
     return sorted(finished, key=lambda result: result.seed)
 
@@ -248,14 +248,14 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
         if (out / MANIFEST).exists():
             raise UserError(
                 f"{out} holds a model without {lacking[0]}, so this command can't use it.",
-                Hint("Move it away."),
+                "Move it away.",
             )
         return None
     record = _read(out / RECORD)
     now = _plain(experiment)
     was = record.get("options")
     if not isinstance(was, dict) or not isinstance(record.get("seed"), int):
-        raise UserError(f"{out / RECORD} is damaged.", Hint(f"Delete {out}, and train it again."))
+        raise UserError(f"{out / RECORD} is damaged.", f"Delete {out}, and train it again.")
     names = was.keys() | now.keys() if "data.corpora" in now else now.keys()
     # Which changes no more than the rounding of sums.
     for name in sorted(names - {"train.threads"}):
@@ -267,7 +267,7 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
             )
             raise UserError(
                 f"{out} was made with {what}.",
-                Hint("Use the same options and files, or another folder."),
+                "Use the same options and files, or another folder.",
             )
     if experiment.init:
         first = out.parents[len(Path(experiment.name).parts)] / experiment.init / out.name
@@ -278,7 +278,7 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
         if card and (weights is None or weights.sha256 not in card.inputs.get("init", {}).values()):
             raise UserError(
                 f"{out} continues the model {first}, which is gone or has changed.",
-                Hint(f"Delete {out}, too."),
+                f"Delete {out}, too.",
             )
     return record
 

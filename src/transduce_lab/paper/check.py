@@ -11,7 +11,7 @@ from transduce import model_folder
 from transduce.config.schema import RunConfig, flatten
 from transduce.preparation.prepared import is_prepared
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import digest, make_folder, read_manifest, write_text
 from transduce.training.distributed import ALONE, check_single_process
 from transduce.training.resume import VOCABULARY_SIZES, is_harmless
@@ -42,7 +42,8 @@ def check(folder: Path, out: Path) -> bool:
     if out.resolve() == folder.resolve():
         raise UserError(
             f"{folder} can't be trained again in itself.",
-            Hint.about("Choose another folder.", "out"),
+            "Choose another folder.",
+            "out",
         )
     if not card or "training" not in metrics:
         reason = (
@@ -83,9 +84,7 @@ def mark(out: Path, options: str) -> None:
     if (out / model_folder.CONFIG).exists() and not (
         marker.is_file() and marker.read_text("utf-8").strip() == options
     ):
-        raise UserError(
-            f"{out} holds another training run.", Hint.about("Choose another folder.", "out")
-        )
+        raise UserError(f"{out} holds another training run.", "Choose another folder.", "out")
     make_folder(out)
     write_text(marker, f"{options}\n")
 
@@ -104,12 +103,12 @@ def compare_inputs(card: RunCard, *, has_copy: bool) -> str:
             elif now is None:
                 raise UserError(
                     f"{name} is missing.",
-                    Hint("Put it back, or run this command where the training was started."),
+                    "Put it back, or run this command where the training was started.",
                 )
             elif now != known:
                 raise UserError(
                     f"{name} has changed since the training.",
-                    Hint("Put back the file that the model was trained on."),
+                    "Put back the file that the model was trained on.",
                 )
     return missing
 

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, gather
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import make_folder
 from transduce_lab.comparing.command import present, train_rows, with_corpus_languages
 
@@ -78,7 +78,7 @@ def reproduce(
     if check and (what or options or rows or budget or seeds != SEEDS):
         raise UserError(
             "--check takes all options from the model's folder.",
-            Hint("Give only --check and --out."),
+            "Give only --check and --out.",
         )
     if check:
         _check(check, out)
@@ -104,7 +104,7 @@ def _compute(
     if what in ("table1", "figures") and (options or budget or seeds != SEEDS):
         raise UserError(
             f"{what} trains no models.",
-            Hint("Leave out the corpus, --budget, --seeds and section.key=value."),
+            "Leave out the corpus, --budget, --seeds and section.key=value.",
         )
     if rows and what != "table3":
         raise UserError("--rows is only for `transduce reproduce table3`.")
@@ -133,9 +133,7 @@ def _table(
     if what == "parsing":
         definitions = table4.comparisons(options, out / "trees")
     elif budget and not (options.get("data.corpora") and options.get("data.test")):
-        raise UserError(
-            "Training needs a corpus.", Hint("With --budget, give --train and --test, too.")
-        )
+        raise UserError("Training needs a corpus.", "With --budget, give --train and --test, too.")
     elif what == "table2":
         definitions = [table2.comparison(options)]
     else:

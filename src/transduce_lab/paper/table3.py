@@ -19,8 +19,15 @@ from transduce_lab.paper.printed import PLAIN_OPTIONS, definition
 
 TABLE3 = definition("table3")
 SHAPE_FIELDS = (  # set in every run, so that the size of the corpus doesn't choose them
-    *("num_encoder_layers", "num_decoder_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"),
-    *("dropout", "positions"),
+    "num_encoder_layers",
+    "num_decoder_layers",
+    "d_model",
+    "d_ff",
+    "num_heads",
+    "d_k",
+    "d_v",
+    "dropout",
+    "positions",
 )
 BASE = ModelConfig()
 

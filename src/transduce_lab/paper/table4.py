@@ -9,7 +9,7 @@ from typing import Any
 
 from transduce.commands.recipes import read_text
 from transduce.config.parse import options_in, read_recipe
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import make_folder, write_text
 from transduce.wings.phrasebook.examples import examples
 from transduce_lab.comparing import report
@@ -61,17 +61,17 @@ def _files(own: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[str], Sequen
     if not len(corpora) == len(valid) == len(tests):
         raise UserError(
             f"The table has {len(corpora)} training files, {len(valid)} validation files and {len(tests)} test files.",
-            Hint.about(
-                "Give one validation file for each training file, in the same order, and no test files or equally "
-                "many.",
-                *("data.corpora", "data.valid", "data.test"),
-            ),
+            "Give one validation file for each training file, in the same order, and no test files or equally "
+            "many.",
+            "data.corpora",
+            "data.valid",
+            "data.test",
         )
     for name, count in Counter(map(_name, corpora)).items():
         if count > 1:
             raise UserError(
                 f"{count} training files are named '{name}', like their runs.",
-                Hint("Rename one of these files."),
+                "Rename one of these files.",
             )
     return corpora, valid, tests
 

@@ -12,7 +12,7 @@ from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files
 from transduce.config.parse import parse_assignments
 from transduce.system.console import count, log, print_table
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import to_json
 from transduce.text.pairs import are_trees, expand_folders
 from transduce.text.plain import (
@@ -88,7 +88,7 @@ def evaluate_trees(call: Evaluation) -> None:
             golds = f"{' '.join(call.arguments)} has {count(len(gold), 'tree')}"
             raise UserError(
                 f"{display_name(call.hypothesis)} has {parses}, but {golds}.",
-                Hint("Write one parse per line."),
+                "Write one parse per line.",
             )
         scores = score_brackets(map(str, gold), lines, parameters)
     else:

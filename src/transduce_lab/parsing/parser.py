@@ -12,7 +12,7 @@ from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import CHUNK_LINES, Translator
 from transduce.decoding.types import PLAIN_SEARCH, Scored
 from transduce.model_folder import Bundle
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.pairs import Pair
 from transduce.text.tree_symbols import are_of_trees
 from transduce_lab.parsing.brackets import BracketScores, score_brackets, score_trees
@@ -40,7 +40,7 @@ class Parser:
         if not are_of_trees(symbols.values()):
             raise UserError(
                 f"{models[0].folder} was not trained on trees.",
-                Hint("Use `transduce translate` for this model."),
+                "Use `transduce translate` for this model.",
             )
         networks = [model.model for model in models]
         config = replace(config, **PLAIN_SEARCH)  # trees repeat symbols
@@ -85,7 +85,7 @@ class Parser:
             if limit < 2 * len(words) + 2:
                 raise UserError(
                     f"A tree of {len(words)} words needs more than {limit} tokens: '{' '.join(words)[:60]}'.",
-                    Hint("Split the sentence or raise decode.max_extra_tokens."),
+                    "Split the sentence or raise decode.max_extra_tokens.",
                 )
         return WellFormed(self._kinds, list(map(len, sentences)), limits)
 

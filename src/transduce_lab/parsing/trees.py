@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.formats import CorpusFile, TextPair
 from transduce.text.plain import display_name, read_lines, without_byte_order_mark
 from transduce.text.tree_symbols import CLOSE, OPEN, mark
@@ -123,7 +123,7 @@ def read_trees(file: str, *, lenient: bool = False) -> Iterator[tuple[Tree, int]
     except MalformedTreeError as error:
         raise UserError(
             f"{display_name(file)}, line {error.line + 1}: {error}.",
-            Hint("Write trees like (S (NP (PRP It)) (VP (VBZ is)))."),
+            "Write trees like (S (NP (PRP It)) (VP (VBZ is))).",
         ) from None
 
 

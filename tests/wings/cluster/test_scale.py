@@ -110,8 +110,17 @@ def test_a_shard_is_read_as_it_is_written_and_names_are_in_order(count, data):
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "3", "-1/4", "a/b", "²/4", "0/4", "5/4", "1/2/3"),
-        *("1/0", "1/100000", "1234567890/4"),
+        "",
+        "3",
+        "-1/4",
+        "a/b",
+        "²/4",
+        "0/4",
+        "5/4",
+        "1/2/3",
+        "1/0",
+        "1/100000",
+        "1234567890/4",
     ],
 )
 def test_invalid_shard_names_are_refused(text):

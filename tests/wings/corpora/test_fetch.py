@@ -90,7 +90,11 @@ def check_whole(folder: Path) -> None:
     """The corpus is there, nothing else is, and nothing is left over."""
     verify(folder / "toy", hashes=True)
     assert {path.name for path in (folder / "toy").iterdir()} == {
-        *("train.en", "train.de", "SOURCE.md", "source.json", "manifest.json")
+        "train.en",
+        "train.de",
+        "SOURCE.md",
+        "source.json",
+        "manifest.json",
     }
     assert (folder / "toy/train.en").read_bytes() == ENGLISH
     assert (folder / "toy/train.de").read_bytes() == GERMAN

@@ -318,14 +318,13 @@ ODD = st.text(st.sampled_from("aß &<>]!-\"'\\\x01\x0c\ufffe{0}\t"), min_size=1)
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        *(
-            ("a.po", PO),
-            ("a.xlf", XLIFF1),
-            ("b.xlf", PLAIN_CDATA),
-            ("c.xlf", WITH_SIGNS),
-            ("a2.xliff", XLIFF2),
-        ),
-        *(("d.xlf", WITH_ADDRESSES), ("a.tmx", TMX)),
+        ("a.po", PO),
+        ("a.xlf", XLIFF1),
+        ("b.xlf", PLAIN_CDATA),
+        ("c.xlf", WITH_SIGNS),
+        ("a2.xliff", XLIFF2),
+        ("d.xlf", WITH_ADDRESSES),
+        ("a.tmx", TMX),
     ],
 )
 @example(said=["]]\x0c>"])

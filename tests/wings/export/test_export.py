@@ -83,8 +83,16 @@ MODELS: dict[str, dict[str, Any]] = {
     },
 }
 ALIKE = (  # like others: only slow tests
-    *("silu", "gelu and a bias", "separate placeholder tokens", "relu", "gelu, bpe"),
-    *("rotary", "swiglu", "rms", "no biases", "blocks"),
+    "silu",
+    "gelu and a bias",
+    "separate placeholder tokens",
+    "relu",
+    "gelu, bpe",
+    "rotary",
+    "swiglu",
+    "rms",
+    "no biases",
+    "blocks",
 )
 
 
@@ -436,14 +444,12 @@ def test_the_program_in_its_readme_translates(form, name, models, tmp_path, monk
 def test_onnx_is_translated_with_and_scored_as_the_model(models, tmp_path, capsys):
     export(models("dot"), "onnx", tmp_path / "out")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        *(
-            "encoder.onnx",
-            "decoder.onnx",
-            "config.toml",
-            "tokenizer.model",
-            "README.md",
-            "manifest.json",
-        )
+        "encoder.onnx",
+        "decoder.onnx",
+        "config.toml",
+        "tokenizer.model",
+        "README.md",
+        "manifest.json",
     }
     texts = [*reverse_texts(30, seed=7)[0], ""]
     own, exported = transduce.load(models("dot"), engine="torch"), transduce.load(tmp_path / "out")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from transduce.commands.prepare import print_prepared
 from transduce.system.console import log, with_progress
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.plain import STANDARD_OUTPUT, check_output
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def join(shards: Path, /, *, output: Path | None = None) -> None:
     elif output == STANDARD_OUTPUT:
         raise UserError(
             f"The merged shards of {shards} can't be written to standard output.",
-            Hint(f"Name a {'file' if is_text else 'folder'} with --output."),
+            f"Name a {'file' if is_text else 'folder'} with --output.",
         )
     elif is_text:
         check_output(output, [each.file for each in plan.inputs])
@@ -74,7 +74,7 @@ def prepare_in_shards(
 
     if data.replay:
         raise UserError(
-            "data.replay can't be used with shards.", Hint("Prepare without --shard and --on.")
+            "data.replay can't be used with shards.", "Prepare without --shard and --on."
         )
     if on:
         address = read_address(on)
@@ -116,15 +116,13 @@ def translate_in_shards(call: "Call") -> None:
 
     flag, kind = ("--on", "file") if call.on else ("--shard", "folder")
     if call.output == STANDARD_OUTPUT:
-        raise UserError(
-            f"{flag} can't write to standard output.", Hint(f"Name a {kind} with --output.")
-        )
+        raise UserError(f"{flag} can't write to standard output.", f"Name a {kind} with --output.")
     if call.shard and call.on:
-        raise UserError("--on runs all shards.", Hint("Leave out --shard."))
+        raise UserError("--on runs all shards.", "Leave out --shard.")
     if call.profile:
         raise UserError(
             "--profile measures one process.",
-            Hint(f"Leave out {flag}."),
+            f"Leave out {flag}.",
         )
     models = tuple(map(str, call.models))
     glossary = str(call.glossary or "")

@@ -13,7 +13,7 @@ from transduce.config.schema import DataConfig
 from transduce.decoding.translator import CHUNK_LINES, Translator
 from transduce.preparation.prepared import Prepared
 from transduce.system.console import log, with_progress
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.plain import read_lines, without_byte_order_mark
 from transduce.wings.cluster import preparing
 from transduce.wings.cluster.ray_cluster import Pool, Task, ray_pool, run_tasks
@@ -50,7 +50,7 @@ def prepare_on_ray(
     if out.exists():
         raise UserError(
             f"{out} exists already and is never overwritten.",
-            Hint("Choose another name, or remove it."),
+            "Choose another name, or remove it.",
         )
     folder = _shards_of(out)
     with ray_pool(address, workers, gpus=False) as pool:

@@ -34,7 +34,7 @@ from transduce.preparation.prepared import (
     write_valid,
 )
 from transduce.preparation.staging import StagedPairs
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import digest, remove_leftovers, verify, write_folder
 from transduce.text.clean import CHUNK, Cleaning
 from transduce.text.multilingual import without_labels
@@ -215,7 +215,7 @@ def is_whole(path: Path, plan: Plan) -> bool:
     verify(path, hashes=True, only=DONE)
     if _read_json(path / DONE)["plan"] != plan.key:
         raise UserError(
-            f"{path} does not belong to the plan in {path.parent}.", Hint("Remove this folder.")
+            f"{path} does not belong to the plan in {path.parent}.", "Remove this folder."
         )
     return True
 

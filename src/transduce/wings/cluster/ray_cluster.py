@@ -43,7 +43,7 @@ def read_address(on: str) -> str:
         return os.environ.get("RAY_ADDRESS", "")
     if on.startswith(CLIENT):
         return on
-    raise UserError(f"{on} is not a Ray cluster.", Hint("Give ray or ray://HOST:PORT."))
+    raise UserError(f"{on} is not a Ray cluster.", "Give ray or ray://HOST:PORT.")
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterato
     if workers is not None and workers < 1:
         raise UserError(
             f"{workers} workers are too few.",
-            Hint("Give at least 1, or leave out the number of workers."),
+            "Give at least 1, or leave out the number of workers.",
         )
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
@@ -129,7 +129,7 @@ def run_tasks(
         raise UserError(
             f"The worker died in all {SHARD_ATTEMPTS} attempts at shard {named}. Possible causes: the input crashes "
             "the worker, or the memory is too small.",
-            Hint("Fix the cause and repeat the command; complete shards are kept."),
+            "Fix the cause and repeat the command; complete shards are kept.",
         )
 
 
@@ -152,7 +152,7 @@ def _enter(folder: Path) -> None:
     except OSError as error:
         raise UserError(
             f"A worker can't enter {folder}: {error.strerror}.",
-            Hint("All machines need the same files under the same paths."),
+            "All machines need the same files under the same paths.",
         ) from None
 
 
@@ -180,7 +180,7 @@ def _start(address: str, options: dict[str, Any]) -> None:
         why = str(error).strip().partition("\n")[0] or type(error).__name__
         raise UserError(
             f"The Ray cluster {address} can't be reached: {why.rstrip('.')}.",
-            Hint("Check whether it is running."),
+            "Check whether it is running.",
         ) from None
 
 

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import digest, make_folder, to_json, write_text
 
 PACKAGE, PLAN = "transduce", "plan.json"
@@ -57,10 +57,8 @@ def read_shard(text: str) -> Shard:
     if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise UserError(
             f"{text} is not a shard.",
-            Hint(
-                "Give its number, counted from 1, and the number of shards, such as 3/16. "
-                f"There are at most {10**SHARD_DIGITS - 1:,} shards."
-            ),
+            "Give its number, counted from 1, and the number of shards, such as 3/16. "
+            f"There are at most {10**SHARD_DIGITS - 1:,} shards.",
         )
     return Shard(int(match[1]), int(match[2]))
 
@@ -145,7 +143,7 @@ def agree(
             not name.startswith(".") for name in names
         ):
             raise UserError(
-                f"{folder} is not a folder of shards.", Hint("Name a new folder for the shards.")
+                f"{folder} is not a folder of shards.", "Name a new folder for the shards."
             )
         lengths = measure()  # raises UserError if the input can't be read
         number = shards(sum(lengths)) if callable(shards) else shards
@@ -166,7 +164,7 @@ def agree(
     ):
         raise UserError(
             f"{folder} holds shards of an earlier run{difference}.",
-            Hint("Use the settings of that run or another folder, or delete this folder."),
+            "Use the settings of that run or another folder, or delete this folder.",
         )
     return plan
 
@@ -183,15 +181,13 @@ def read_plan(folder: Path) -> Plan:
             return Plan(**plan | {"inputs": [Input(*file) for file in plan["inputs"]]})
     except FileNotFoundError:
         raise UserError(
-            f"{folder} holds no shards: {path} is missing.", Hint("Name the folder of the shards.")
+            f"{folder} holds no shards: {path} is missing.", "Name the folder of the shards."
         ) from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise UserError(
-            f"{path} is damaged.", Hint("Write the shards into another folder.")
-        ) from None
+        raise UserError(f"{path} is damaged.", "Write the shards into another folder.") from None
     raise UserError(
         f"{path} has format {form}, not {PLAN_FORMAT}.",
-        Hint("Use the version of transduce that wrote it."),
+        "Use the version of transduce that wrote it.",
     )
 
 
@@ -202,7 +198,7 @@ def check_version(plan: Plan) -> None:
     if planned != installed:
         raise UserError(
             f"A worker has {PACKAGE} {installed} instead of {planned}.",
-            Hint("Install the same version on all machines."),
+            "Install the same version on all machines.",
         )
 
 
@@ -214,7 +210,7 @@ def require_all(folder: Path, missing: Sequence[Shard], what: str = "") -> None:
         )
         raise UserError(
             f"{folder} lacks {len(missing):,} of {missing[0].count:,} shards{what}: {named}.",
-            Hint(f"Run {('them' if len(missing) > 1 else 'it')}, then join again."),
+            f"Run {('them' if len(missing) > 1 else 'it')}, then join again.",
         )
 
 
@@ -239,5 +235,5 @@ def _status(file: str) -> os.stat_result:
         return Path(file).stat()
     except OSError as error:
         raise UserError(
-            f"{file} can't be read: {error.strerror}.", Hint("Check its name and permissions.")
+            f"{file} can't be read: {error.strerror}.", "Check its name and permissions."
         ) from None

@@ -28,7 +28,7 @@ from transduce.decoding.loading import decode_config, load
 from transduce.decoding.registry import EngineName
 from transduce.decoding.translator import CHUNK_LINES, Translator
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import (
     MANIFEST,
     digest,
@@ -71,7 +71,8 @@ class Job:
             ):
                 raise UserError(
                     "Each shard reads the glossary again.",
-                    Hint.about("Save it as a file.", "glossary"),
+                    "Save it as a file.",
+                    "glossary",
                 )
             read_glossary(self.glossary, direction)
         return {
@@ -137,13 +138,13 @@ def check_input(input: str) -> None:
     if input in STANDARD_INPUT:
         raise UserError(
             "Standard input can't be split into shards.",
-            Hint("Save the input to a file, and name the file."),
+            "Save the input to a file, and name the file.",
         )
     if not Path(input).is_file():
         next(read_lines(input), None)  # raises UserError with the reason
         raise UserError(
             f"{input} is not a regular file.",
-            Hint("Save its content to a file, and name that file."),
+            "Save its content to a file, and name that file.",
         )
 
 
@@ -222,7 +223,7 @@ def _checked(folder: Path, plan: Plan, records: Mapping[Shard, Record]) -> Itera
         if sha256.hexdigest() != record.sha256:
             raise UserError(
                 f"{path} is damaged: its content has changed.",
-                Hint("Remove it and run its shard again."),
+                "Remove it and run its shard again.",
             )
 
 

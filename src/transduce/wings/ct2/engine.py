@@ -27,7 +27,7 @@ from transduce.decoding.types import (
     length_penalty,
 )
 from transduce.system.cache import remembered_digest
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import verify
 from transduce.system.profiling import phase
 from transduce.wings.ct2.registers import use_wide_registers
@@ -131,7 +131,7 @@ class CTranslate2Engine:
         # Its threads stayed in the other process: a search would wait forever.
         if os.getpid() != self._process:
             raise UserError(
-                "The model was loaded before this process forked.", Hint("Load it in this process.")
+                "The model was loaded before this process forked.", "Load it in this process."
             )
         return self._opened
 

@@ -19,7 +19,7 @@ from transduce.commands.options import Assignments
 from transduce.commands.recipes import gather
 from transduce.config.settings import RECIPE
 from transduce.system.console import duration, log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import make_folder
 from transduce.system.journal import read_events
 
@@ -57,7 +57,7 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     if list(options["data.test"]) != files["test"] or options.get("data.directions"):
         raise UserError(
             "The demo generates its own text in one direction.",
-            Hint("Leave out data.test and data.directions."),
+            "Leave out data.test and data.directions.",
         )
     from transduce.training.distributed import check_single_process
     from transduce.training.run import train  # torch: too slow for --help
@@ -66,7 +66,7 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     check_single_process("transduce demo")
     if (model / "manifest.json").exists() and (out / "report.html").exists():
         raise UserError(
-            f"{model} already exists.", Hint(f"Delete {out} or choose another folder with --out.")
+            f"{model} already exists.", f"Delete {out} or choose another folder with --out."
         )
     log(
         "The sentences are generated. The test sentences contain word combinations that occur in no training sentence."

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Term, TranslationOptions
 from transduce.inline.markup import pieces
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.file_kinds import utf_16
 from transduce.text.formats import TextKind, read_document
 from transduce.text.languages import main_language, script_of
@@ -136,7 +136,7 @@ class Document:
             raise UserError(
                 f"{self.name}:{slot.line}: the translation has {text[error.start]!r}, "
                 f"which the file's encoding {self.codec} lacks.",
-                Hint("Convert the file to UTF-8 first."),
+                "Convert the file to UTF-8 first.",
             ) from None
         return text
 
@@ -156,7 +156,7 @@ def check_language(
         raise UserError(
             f"{name} declares translation {direction} {declared!r}, but the requested "
             f"translation is {direction} {wanted!r}.",
-            Hint("Use another model or other language codes, or correct the file."),
+            "Use another model or other language codes, or correct the file.",
         )
 
 
@@ -170,7 +170,7 @@ def decode(content: bytes, name: str, declared: str | None = None) -> tuple[str,
     if text.encode(codec) != content:
         raise UserError(
             f"{name}: its encoding, {codec}, can't reproduce the file.",
-            Hint("Convert the file to UTF-8."),
+            "Convert the file to UTF-8.",
         )
     return text, codec
 
@@ -189,12 +189,12 @@ def choose_codec(content: bytes, name: str, declared: str | None = None) -> str:
     except LookupError:
         raise UserError(
             f"{name} declares encoding {codec!r}, which is unknown.",
-            Hint("Correct the declaration, or convert the file to UTF-8."),
+            "Correct the declaration, or convert the file to UTF-8.",
         ) from None
     if canonical in NEED_BYTE_ORDER_MARK:
         raise UserError(
             f"{name} declares the encoding {codec!r}, but does not begin with a byte order mark.",
-            Hint("Correct the declaration, or convert the file to UTF-8."),
+            "Correct the declaration, or convert the file to UTF-8.",
         )
     return codec
 
@@ -232,7 +232,7 @@ def decode_pieces(
                 else "Declare the file's encoding if the format allows a declaration"
             )
             raise UserError(
-                f"{name}:{line}: {wrong}.", Hint(f"{declare}, or convert the file to UTF-8.")
+                f"{name}:{line}: {wrong}.", f"{declare}, or convert the file to UTF-8."
             ) from None
         line += text.count("\n")
         yield text

@@ -28,7 +28,7 @@ def read_subtitle_pairs(source: str, target: str) -> Iterator[TextPair]:
     if source_cues and target_cues and not any(spoken and written for spoken, written in groups):
         raise UserError(
             f"No texts of {source} and {target} appear at the same time.",
-            Hint("Use subtitles of the same film."),
+            "Use subtitles of the same film.",
         )
     for spoken, written in groups:
         yield _text(spoken), _text(written), (spoken or written)[0].slot.line

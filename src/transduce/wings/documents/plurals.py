@@ -5,7 +5,7 @@ from functools import lru_cache
 from gettext import c2py
 from typing import NamedTuple
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 
 CLDR_ORDER = ("zero", "one", "two", "few", "many", "other")
 # The numbers below it have all forms of a language, except forms for round millions.
@@ -36,9 +36,7 @@ def _of_language(language: str, name: str) -> Plurals:
     except ImportError:
         raise UserError(
             f"{name}: the header has no Plural-Forms.",
-            Hint(
-                "Add this field, or install Babel, which knows the forms: pip install 'transduce[documents]'."
-            ),
+            "Add this field, or install Babel, which knows the forms: pip install 'transduce[documents]'.",
         ) from None
     try:
         locale = Locale.parse(language.replace("_", "-"), sep="-")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from transduce.inline.placeholders import intact
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.formats import CorpusFile, DocumentFile, TextPair
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import Document, Slot, check_language, decode, decode_pieces
@@ -189,7 +189,7 @@ def _begin_string(message: _Message, match: re.Match[str], begin: int, place: st
         if "msgid_plural" in message.strings and not match["number"]:
             raise UserError(
                 f"{place}: this message has a msgid_plural, so its translation can't be a mere msgstr.",
-                Hint("Number its translations from 'msgstr[0]'."),
+                "Number its translations from 'msgstr[0]'.",
             )
         kept = message.translations.setdefault(number, string)
     else:
@@ -197,7 +197,7 @@ def _begin_string(message: _Message, match: re.Match[str], begin: int, place: st
     if kept is not string:
         raise UserError(
             f"{place}: this message has two {match['keyword']}.",
-            Hint("Move one of the two to the message that it belongs to, or remove it."),
+            "Move one of the two to the message that it belongs to, or remove it.",
         )
     return string
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from transduce.inline.blocks import BLOCK_TAG
 from transduce.inline.events import ENTITY, unescape
 from transduce.inline.placeholders import BLANK_BEFORE, BLANK_BEHIND
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.formats import CorpusFile, DocumentFile, TextPair
 from transduce.text.languages import main_language, script_of
 from transduce.text.plain import display_name, read_pieces
@@ -69,7 +69,9 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
     if source in UNSPECIFIED_LANGUAGES or target in UNSPECIFIED_LANGUAGES:
         raise UserError(
             f"{name} holds several languages.",
-            Hint.about("Name the two languages to read.", "data.source", "data.target"),
+            "Name the two languages to read.",
+            "data.source",
+            "data.target",
         )
     wanted = language_code(source), language_code(target)
     is_empty = True
@@ -135,7 +137,7 @@ def segment_text(raw: str, name: str, line: int) -> str:
     if len(raw) > MAX_SEGMENT_CHARACTERS:
         raise UserError(
             f"{name}:{line}: a segment has more than {MAX_SEGMENT_CHARACTERS:,} characters.",
-            Hint("Remove it."),
+            "Remove it.",
         )
     if "<" in raw:
         raw = _without_formatting(NOT_A_TAG.sub(lambda match: escape(match[1] or ""), raw))
@@ -144,7 +146,7 @@ def segment_text(raw: str, name: str, line: int) -> str:
     ):
         raise UserError(
             f"{name}:{line}: the entity {unknown} is not known without a DTD.",
-            Hint("Write the character itself."),
+            "Write the character itself.",
         )
     return unescape(raw)
 

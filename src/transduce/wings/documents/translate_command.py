@@ -7,7 +7,7 @@ from pathlib import Path
 
 from transduce.commands.translate import Call, Flags
 from transduce.system.console import count, log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.plain import STANDARD_OUTPUT, suffixes, write_parts
 from transduce.wings.documents.document import translate_document
 
@@ -16,11 +16,11 @@ def run(call: Call) -> None:
     """Translate a document."""
     call.check_output()
     if suffixes(call.input)[1]:
-        raise UserError(f"{call.input} is a compressed document.", Hint("Decompress it first."))
+        raise UserError(f"{call.input} is a compressed document.", "Decompress it first.")
     if call.format.is_json or call.format.sentences:
         raise UserError(
             f"{call.input} is a document.",
-            Hint("Leave out --json, --alignment, --n-best and --sentences."),
+            "Leave out --json, --alignment, --n-best and --sentences.",
         )
     content = _read(call.input)
     with call.translator() as translator:

@@ -12,7 +12,7 @@ from xml.parsers import expat
 from transduce.inline.events import ENTITY
 from transduce.inline.markup import pieces
 from transduce.inline.placeholders import mask
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.formats import TextKind
 from transduce.wings.documents.document import Slot, decode, decode_pieces
 
@@ -20,16 +20,14 @@ XML_ENCODING = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"
 UTF16_BY_FIRST_BYTES = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}  # without a byte order mark
 XML_DECLARATION_BYTES = 1024
 INHERITED_ATTRIBUTES = (  # they hold for the elements inside, too
-    *(
-        "srclang",
-        "state",
-        "approved",
-        "translate",
-        "xml:space",
-        "restype",
-        "target-language",
-        "trgLang",
-    ),
+    "srclang",
+    "state",
+    "approved",
+    "translate",
+    "xml:space",
+    "restype",
+    "target-language",
+    "trgLang",
 )
 MAX_BYTES_WITHOUT_UNIT = 50_000_000  # all these bytes are kept in memory
 XML_ATTRIBUTES = r"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+"""
@@ -147,7 +145,7 @@ class UnitReader:
                 raise UserError(
                     f"{self.name}:{self._expat.CurrentLineNumber}: more than "
                     f"{MAX_BYTES_WITHOUT_UNIT:,} bytes without a translation unit.",
-                    Hint("Remove these bytes."),
+                    "Remove these bytes.",
                 )
         yield from self._parse(b"", last=True)
         if not self._has_root:
@@ -235,7 +233,7 @@ class UnitReader:
             f"{self.name}:{self._expat.CurrentLineNumber}: the document type "
             "declares entities or elements, which can expand the file without limit "
             "or include other files.",
-            Hint("Remove the declarations."),
+            "Remove the declarations.",
         )
 
 

@@ -7,7 +7,7 @@ from rich.filesize import decimal
 
 from transduce.commands.recipes import Files, FromCode, ToCode, pairs_in
 from transduce.config.schema import DataConfig
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.wings.formats import Format
 
 NOT_COMPARED = "Not compared with the original, since transformers is missing: pip install 'transduce[export]'."
@@ -65,7 +65,7 @@ def import_model(
     if not folder.is_dir():
         raise UserError(
             f"{folder} is not a folder.",
-            Hint("Name the folder that holds config.json and model.safetensors."),
+            "Name the folder that holds config.json and model.safetensors.",
         )
     named = DataConfig(source=source or "src", target=target or "tgt")
     imported = run(folder, out, source, target, pairs_in(valid, named))

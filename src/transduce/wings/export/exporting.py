@@ -89,7 +89,7 @@ def _check(folder: Path, config: RunConfig, form: Format, compute_type: str) -> 
     if not (folder / MANIFEST).exists():
         raise UserError(
             f"{folder} can't be exported: its training is not finished.",
-            Hint("Repeat the command of the training to resume it."),
+            "Repeat the command of the training to resume it.",
         )
     if why := refuse(form, folder, config):
         others = formats(folder, config)

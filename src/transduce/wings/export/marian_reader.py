@@ -113,7 +113,9 @@ def _directions(
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise UserError(
                 f"{marian.TOKENIZER_FILE}: {marian.DIRECTIONS} is not a list of texts.",
-                Hint.about("Name the languages.", "data.source", "data.target"),
+                "Name the languages.",
+                "data.source",
+                "data.target",
             )
         return list(map(Direction.parse, names))
     named = source.split(",") if source else [str(described.get("source_lang") or "src")]
@@ -123,13 +125,15 @@ def _directions(
         if tags and code not in {tag for _, tag in pairs}:
             raise UserError(
                 f"The model has no target language '{code}'. It has {', '.join(tags)}.",
-                Hint.about("Choose one of them.", "data.target"),
+                "Choose one of them.",
+                "data.target",
             )
     directions = [Direction(one, tag) for one, tag in pairs if tag in wanted and tag != one]
     if tags and not directions:
         raise UserError(
             f"The source language '{','.join(named)}' is the only target language.",
-            Hint.about("Name another.", "data.target" if len(tags) > 1 else "data.source"),
+            "Name another.",
+            "data.target" if len(tags) > 1 else "data.source",
         )
     return directions
 
@@ -145,7 +149,7 @@ def _check(file: Path, config: Mapping[str, Any]) -> None:
         if type(config.get(name)) is not int:
             raise UserError(
                 f"{file}: {name} is missing or not a whole number.",
-                Hint("Use another copy of the model."),
+                "Use another copy of the model.",
             )
     for name in ("attention_heads", "ffn_dim"):
         if config[f"encoder_{name}"] != config[f"decoder_{name}"]:
@@ -323,9 +327,7 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
         )
         raise UserError(
             f"{folder} holds {PICKLED_WEIGHTS}, a pickle, which can run any program and is never opened here.",
-            Hint(
-                f'If you trust the file, convert it to {marian.WEIGHTS_FILE} in a folder NEW: python -c "{program}"'
-            ),
+            f'If you trust the file, convert it to {marian.WEIGHTS_FILE} in a folder NEW: python -c "{program}"',
         )
     try:
         weights = load_file(file)
@@ -345,7 +347,7 @@ def _read_json(file: Path) -> dict[str, Any]:
     except OSError as error:
         raise UserError(
             f"{file} can't be read: {error}.",
-            Hint("Name a folder with a Marian model in Hugging Face's format."),
+            "Name a folder with a Marian model in Hugging Face's format.",
         ) from None
     except (ValueError, RecursionError) as error:
         raise UserError(f"{file} can't be read: {error}.", ANOTHER_COPY) from None

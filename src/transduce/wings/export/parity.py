@@ -15,7 +15,7 @@ from transduce.decoding.types import CUT, PLAIN_SEARCH, Engine, Translation
 from transduce.evaluation.scores import Comparison, compare
 from transduce.model_folder import Bundle
 from transduce.preparation.prepared import VALID_FILE
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.languages import target_of
 from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
@@ -150,7 +150,8 @@ def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
     if not fitting:
         raise UserError(
             f"Nothing was written, since the comparison needs a sentence of fewer than {max_tokens} tokens.",
-            Hint.about("Name another validation text.", "valid"),
+            "Name another validation text.",
+            "valid",
         )
     return fitting
 
@@ -187,7 +188,8 @@ def _check_bleu(
     if pairs[0].origin.file == PHRASEBOOK and not is_english_german:
         raise UserError(
             "The text held out from training is missing. An export that is not in float32 can only be judged by BLEU.",
-            Hint.about("Name a validation text with its translations.", "valid"),
+            "Name a validation text with its translations.",
+            "valid",
         )
     references = [pair.target for pair in pairs]
     targets = {target_of(pair.direction) for pair in pairs}
@@ -199,7 +201,8 @@ def _check_bleu(
             "Nothing was written, since the export translates worse: BLEU "
             f"{bleu.second.value:.2f} instead of {bleu.first.value:.2f} on "
             f"{len(pairs):,} sentences ({_test(bleu)}).",
-            Hint.about("Export in float32.", "compute_type"),
+            "Export in float32.",
+            "compute_type",
         )
     return bleu
 

@@ -6,7 +6,7 @@ from typing import Literal
 from transduce.commands.options import Assignments, search_options
 from transduce.commands.recipes import FromCode, ToCode
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.plain import STANDARD_OUTPUT, check_output, write_lines
 
 PICTURES = (".svg", ".pdf", ".png")
@@ -18,12 +18,12 @@ def _is_page(out: Path, *, chooses_maps: bool) -> bool:
     if is_page and chooses_maps:
         raise UserError(
             "--use, --layer, --head and --mean are for pictures. A page shows all maps.",
-            Hint("Leave them out, or draw a picture: --out FILE.svg."),
+            "Leave them out, or draw a picture: --out FILE.svg.",
         )
     if not is_page and out.suffix not in PICTURES:
         raise UserError(
             f"--out {out}: unknown format.",
-            Hint("Use a name that ends in .html, .svg, .pdf or .png."),
+            "Use a name that ends in .html, .svg, .pdf or .png.",
         )
     return is_page
 
@@ -87,7 +87,7 @@ def attention(
         write_lines(out, [picture_page(picture_of(loaded.model, recorded))])
     elif use not in recorded.uses:
         raise UserError(
-            f"This kind of model has no self-attention in its {use}.", Hint("Leave out --use.")
+            f"This kind of model has no self-attention in its {use}.", "Leave out --use."
         )
     else:
         from transduce.wings.inspection.plots import USE_TITLES, draw_attention, pick  # matplotlib

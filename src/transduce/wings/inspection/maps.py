@@ -14,7 +14,7 @@ from transduce.decoding.translator import VISIBLE, Translator
 from transduce.decoding.types import PLAIN_SEARCH, Translation, TranslationOptions
 from transduce.model.recording import Record, recording
 from transduce.model.seq2seq import Seq2Seq, make_batch
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.inspection.tree import SearchTree, search_tree
 
@@ -48,7 +48,7 @@ def attention_of(
     Raises UserError if the text is blank, if the model has no attention, or if the text can't be translated.
     """
     if not VISIBLE.search(text):
-        raise UserError("The sentence is blank.", Hint("Enter a sentence with words."))
+        raise UserError("The sentence is blank.", "Enter a sentence with words.")
     steps: list[Expansion] = []
     translator = Translator(
         TorchEngine([model], on_step=steps.append), tokenizer, replace(config, **PLAIN_SEARCH)

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import write_file
 from transduce.tokens.vocabulary import SPACE
 from transduce.wings.inspection.maps import AttentionUse
@@ -48,7 +48,7 @@ def pick(
     ):
         if not 0 <= number <= count:
             raise UserError(
-                f"The model has no {name} {number}.", Hint(f"Choose 1 to {count}, or 0 for all.")
+                f"The model has no {name} {number}.", f"Choose 1 to {count}, or 0 for all."
             )
         chosen.append([number - 1] if number else list(range(count)))
     layers, heads = chosen

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from transduce.inline.numbers import numbers_disagree
 from transduce.inline.placeholder_removal import is_text
 from transduce.inline.placeholders import intact, mask
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.hashes import Bits64
 from transduce.text.identify import CODES, identifier
 from transduce.text.languages import Direction, languages_of
@@ -200,9 +200,7 @@ def _labels(rules: Rules) -> tuple[str, str]:
             if not labels[side] and {SWAPPED, rule} & set(rules.others):
                 raise UserError(
                     f"py3langid can't identify the language '{code}'.",
-                    Hint(
-                        f"Correct the language code, or leave out the rules '{SWAPPED}' and '{rule}'."
-                    ),
+                    f"Correct the language code, or leave out the rules '{SWAPPED}' and '{rule}'.",
                 )
     return labels[0], labels[1]
 
@@ -210,7 +208,7 @@ def _labels(rules: Rules) -> tuple[str, str]:
 def _test_sentences(files: Sequence[str], languages: tuple[str, str]) -> Bits64:
     """Hash the sentences of the test set. One may be on either side of a pair, since a corpus may be multilingual."""
     if not files:
-        raise UserError("The rule 'test' needs a test set.", Hint("Name its files as data.test."))
+        raise UserError("The rule 'test' needs a test set.", "Name its files as data.test.")
     own = BilingualCorpus(tuple(files), Direction(*(languages_of(files) or languages)))
     corpora = bilingual_corpora(files) if is_multilingual(files) else [own]
     texts = list[str]()

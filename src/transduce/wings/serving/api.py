@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
 from transduce.decoding.types import Translation, TranslationOptions, as_terms
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.formats import document_suffixes
 from transduce.text.languages import language_name
 from transduce.wings.serving import payload
@@ -245,7 +245,7 @@ async def _upload(request: Request) -> tuple[str, bytes, Upload]:
         if not isinstance(file, UploadFile):
             raise UserError(
                 "The request has no document.",
-                Hint("Send one as multipart/form-data, in the field file with a filename."),
+                "Send one as multipart/form-data, in the field file with a filename.",
             )
         asked = validate(Upload, dict(form))
         return payload.file_name(file.filename or ""), await file.read(), asked

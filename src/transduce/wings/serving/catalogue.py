@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce.decoding.directions import choose_pivot, find_pivot, with_known_codes
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.languages import Direction, nearest_code
 from transduce.wings.serving.languages import UNDETERMINED, codes
 from transduce.wings.serving.models import Model
@@ -109,9 +109,9 @@ class Catalogue:
         if self._name:
             return UserError(
                 f"No model with the name {self._name} {what}.",
-                Hint(f"Choose one of its directions: {', '.join(map(str, self._models))}."),
+                f"Choose one of its directions: {', '.join(map(str, self._models))}.",
             )
-        return UserError(f"No model {what}.", Hint(f"GET /languages lists the {listed}."))
+        return UserError(f"No model {what}.", f"GET /languages lists the {listed}.")
 
 
 def _pivot(model: Model, direction: Direction) -> str | None:
@@ -134,7 +134,7 @@ class Catalogues:
                     raise UserError(
                         f"{other.folder} and {model.folder} both translate {source} to {target}, "
                         f"and have the name {model.name}.",
-                        Hint(f"Give one of them another name, such as new={model.folder}."),
+                        f"Give one of them another name, such as new={model.folder}.",
                     )
         self._by_name = {
             name: Catalogue(list(dict.fromkeys(known.values())), name)
@@ -154,7 +154,7 @@ class Catalogues:
             unknown = name[:MAX_NAME_CHARACTERS]
             raise UserError(
                 f"There is no model with the name {unknown!r}.",
-                Hint(f"Choose one of {', '.join(self.names)}."),
+                f"Choose one of {', '.join(self.names)}.",
             )
         return self._by_name[name] if name else self.default
 
@@ -176,6 +176,6 @@ def named_folders(arguments: Iterable[str]) -> list[tuple[str, Path]]:
                 if NAME.fullmatch(name)
                 else f"Use a name of at most {MAX_NAME_CHARACTERS} letters from a to z, digits, dots, _ and -."
             )
-            raise UserError(f"'{argument}' is neither a folder nor NAME=FOLDER.", Hint(remedy))
+            raise UserError(f"'{argument}' is neither a folder nor NAME=FOLDER.", remedy)
         found.append((name, Path(folder)))
     return found

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from transduce.commands.recipes import Files
 from transduce.decoding.registry import EngineName
 from transduce.system.console import log, print_table
-from transduce.system.errors import Hint, UserError, needing
+from transduce.system.errors import UserError, needing
 
 if TYPE_CHECKING:
     from transduce.wings.serving.store import ModelStore
@@ -70,14 +70,14 @@ def serve(
         if keys is None:
             raise UserError(
                 "--new-key needs a file for the hash of the new key.",
-                Hint("Give --keys FILE, too."),
+                "Give --keys FILE, too.",
             )
         print(add_key(keys, new_key))
         return
     if not models:
         raise UserError(
             "There is no model to serve.",
-            Hint("Name at least one model folder: transduce serve MODEL."),
+            "Name at least one model folder: transduce serve MODEL.",
         )
     networks = list(map(_network, proxy))
     local = is_local(host)
@@ -85,7 +85,7 @@ def serve(
     if not local and keys is None and not insecure:
         raise UserError(
             f"Other machines can reach {host}.",
-            Hint("Give --keys FILE (--new-key makes a key), or --insecure."),
+            "Give --keys FILE (--new-key makes a key), or --insecure.",
         )
     if local and keys is None and any(network.is_loopback for network in networks):
         log(
@@ -116,7 +116,8 @@ def _network(address: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     except ValueError:
         raise UserError(
             f"'{address}' is not an IP address or network.",
-            Hint.about("Write, for example, 10.0.0.1 or 10.0.0.0/24.", "proxy"),
+            "Write, for example, 10.0.0.1 or 10.0.0.0/24.",
+            "proxy",
         ) from None
 
 
@@ -126,7 +127,7 @@ def _origins(names: Sequence[str]) -> list[str]:
         if name != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://(?:(?![/?#@])[!-~])+/?", name):
             raise UserError(
                 f"--cors: '{name}' is not an origin.",
-                Hint("Write, for example, https://example.org, or *."),
+                "Write, for example, https://example.org, or *.",
             )
     lower = [name.removesuffix("/").lower() for name in names]
     return [re.sub("^(http:.*):80$|^(https:.*):443$", r"\1\2", name) for name in lower]
@@ -146,7 +147,7 @@ def _listen(host: str, port: int) -> socket.socket:
     """Open the listening socket. Raises UserError if the address or port can't be used."""
     if not 0 <= port <= 65535:  # getaddrinfo takes ports modulo 65536
         raise UserError(
-            f"Invalid port {port}.", Hint("Choose a port from 1 to 65535, or 0 for any free port.")
+            f"Invalid port {port}.", "Choose a port from 1 to 65535, or 0 for any free port."
         )
     try:
         family, *_, address = socket.getaddrinfo(
@@ -159,5 +160,5 @@ def _listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError, UnicodeError) as error:
         raise UserError(
             f"Can't listen on {host}, port {port}: {error}.",
-            Hint("Choose another --host or --port."),
+            "Choose another --host or --port.",
         ) from None

@@ -13,7 +13,7 @@ import stat
 from pathlib import Path
 
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.plain import read_lines
 
 KEY_NAME = re.compile(r"[\w.@-]{1,64}")
@@ -29,7 +29,7 @@ class Keys:
         self._stamp = path and _stamp(path)
         self._digests = _read(path) if path else []
         if path and not self._digests:
-            raise UserError(f"{path} holds no key.", Hint(f"Add one with `{_command(path)}`."))
+            raise UserError(f"{path} holds no key.", f"Add one with `{_command(path)}`.")
 
     def __bool__(self) -> bool:
         return self._path is not None
@@ -71,11 +71,11 @@ def _read(path: Path) -> list[tuple[str, bytes]]:
         if match is None:
             raise UserError(
                 f"{path}:{number}: expected a name, a TAB and a hash.",
-                Hint(f"Remove this line, and add a key with `{_command(path)}`."),
+                f"Remove this line, and add a key with `{_command(path)}`.",
             )
         if match[1] in digests:
             raise UserError(
-                f"{path}:{number}: {match[1]} has two keys.", Hint("Remove one of the lines.")
+                f"{path}:{number}: {match[1]} has two keys.", "Remove one of the lines."
             )
         digests[match[1]] = match[2].encode("ascii")
     return [*digests.items()]
@@ -86,15 +86,13 @@ def add_key(path: Path, name: str) -> str:
     if not KEY_NAME.fullmatch(name):
         raise UserError(
             f"'{name}' can't be a key's name.",
-            Hint("Use at most 64 characters: letters, digits, dots, _, @ and -."),
+            "Use at most 64 characters: letters, digits, dots, _, @ and -.",
         )
     key = secrets.token_urlsafe(32)
     try:
         known = path.read_bytes() if path.exists() else b""
         if any(line.startswith(f"{name}\t".encode()) for line in known.split(b"\n")):
-            raise UserError(
-                f"{path}: {name} has a key already.", Hint("Remove its line to replace it.")
-            )
+            raise UserError(f"{path}: {name} has a key already.", "Remove its line to replace it.")
         separator = "" if known.endswith(b"\n") or not known else "\n"
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "a", encoding="utf-8", newline="\n") as file:

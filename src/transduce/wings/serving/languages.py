@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from transduce.inline.events import unescape
 from transduce.inline.markup import pieces
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.identify import CODES, label_of
 from transduce.text.languages import Direction, language_name
 
@@ -85,9 +85,7 @@ class Detector:
             return Detected(unknown[0], 0.0)
         if not known:
             names = ", ".join(map(language_name, unknown))
-            raise UserError(
-                f"This server can't tell {names} apart.", Hint("Choose the source language.")
-            )
+            raise UserError(f"This server can't tell {names} apart.", "Choose the source language.")
         by_code = {code: probabilities.get(self._labels[code], 0.0) for code in known}
         code = max(by_code, key=lambda code: by_code[code])
         if usual in by_code and not _much_likelier(by_code[code], by_code[usual]):
@@ -104,7 +102,7 @@ class Detector:
             raise UserError(
                 f"The text looks like {language_name(other)} ({100 * value:.0f} %), but "
                 f"this server translates {', '.join(map(language_name, among))}.",
-                Hint("If this is wrong, choose the source language."),
+                "If this is wrong, choose the source language.",
             )
         total = sum(probabilities.get(label, 0.0) for label in offered) + value
         return Detected(code, round(100 * by_code[code] / (total or 1.0), 1))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from transduce.config.schema import option
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 
 PREFIX = "limits."
 
@@ -62,7 +62,7 @@ def memory_from(text: str) -> int:
     """The number of bytes in a size such as 500M or 4G. Raises UserError if the text is no size."""
     size = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([KMGT])", text.upper())
     if not size or not float(size[1]):
-        raise UserError(f"'{text}' is not a size.", Hint("Write, for example, 500M or 4G."))
+        raise UserError(f"'{text}' is not a size.", "Write, for example, 500M or 4G.")
     return int(float(size[1]) * 1024 ** (1 + "KMGT".index(size[2])))
 
 
@@ -88,7 +88,7 @@ def limits_from(arguments: Iterable[str]) -> Limits:
         if name not in known:
             raise UserError(
                 f"'{argument}' is not a limit.",
-                Hint("`transduce serve --show-limits` lists all limits."),
+                "`transduce serve --show-limits` lists all limits.",
             )
         number = text.replace("_", "")
         if not re.fullmatch("(?=.*[1-9])[0-9]{1,9}", number):  # more overflow in system calls

@@ -12,7 +12,7 @@ from transduce.decoding.directions import Scores, directions_of
 from transduce.decoding.loading import describe_models, export_engine, scores_of
 from transduce.decoding.translator import Translator
 from transduce.system.cache import remembered_digest
-from transduce.system.errors import Hint, UnusableModelError, UserError
+from transduce.system.errors import UnusableModelError, UserError
 from transduce.system.files import MANIFEST, digest, read_manifest, verify
 from transduce.text.languages import Direction
 from transduce.wings.inspection.maps import attention_of
@@ -72,7 +72,7 @@ class Version:
         if export_engine(self.state.path):
             raise UserError(
                 "This model is an export, which has no attention to show.",
-                Hint("Serve the model that was exported."),
+                "Serve the model that was exported.",
             )
         if self._network is None:
             if State.of(self.state.path) != self.state:

@@ -15,7 +15,7 @@ from python_multipart.multipart import Field as FormField
 from python_multipart.multipart import FormParser, parse_options_header
 
 from transduce.decoding.types import Translation
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.wings.serving.languages import Detected
 from transduce.wings.serving.limits import Limits
 
@@ -94,7 +94,7 @@ def parse(body: bytes, content_type: str, query: bytes, depth: int) -> JsonObjec
     else:
         raise UserError(
             f"Unsupported content type {kind[:MAX_NAME_CHARACTERS]}.",
-            Hint(f"Send JSON, {FORM} or {MULTIPART}."),
+            f"Send JSON, {FORM} or {MULTIPART}.",
         )
     return fields | _present(own)
 

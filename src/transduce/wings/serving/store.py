@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 
 from transduce.decoding.translator import Translator
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.wings.serving.catalogue import Catalogues, Route
 from transduce.wings.serving.models import Model, Served, State, Version, summarize
 
@@ -53,7 +53,8 @@ class ModelStore:
             raise UserError(
                 f"The weights of {largest.folder} need {largest.weight_bytes:,} bytes, "
                 f"which is more than the memory limit of {limit:,} bytes.",
-                Hint.about("Raise the limit.", "memory_limit"),
+                "Raise the limit.",
+                "memory_limit",
             )
         # Their engines have it, too.
         self._threads = ThreadPoolExecutor(1, "loading", initializer=_lower_priority)

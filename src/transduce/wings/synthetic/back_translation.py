@@ -28,7 +28,7 @@ from transduce.preparation.passes import (
     with_placeholders,
 )
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import MANIFEST, digest, make_folder, to_json, write_text
 from transduce.system.journal import Value
@@ -69,7 +69,8 @@ def with_back_translations(
     if not files:
         raise UserError(
             "The reverse model translates monolingual text.",
-            Hint.about("Give this text, too.", "monolingual"),
+            "Give this text, too.",
+            "monolingual",
         )
     check_single_process("a training run with monolingual text")
     config = with_known_languages(settings, init).config()
@@ -79,12 +80,14 @@ def with_back_translations(
     if data.symbols:
         raise UserError(
             "The targets of a parser are trees, so it can't learn from text.",
-            Hint.about("Leave the monolingual text out.", "monolingual"),
+            "Leave the monolingual text out.",
+            "monolingual",
         )
     if data.directions:
         raise UserError(
             f"Back-translation is not for multilingual models, which read language tags ({data.languages}).",
-            Hint.about("Leave the monolingual text out.", "monolingual"),
+            "Leave the monolingual text out.",
+            "monolingual",
         )
     if not (
         out / model_folder.CONFIG
@@ -94,7 +97,8 @@ def with_back_translations(
     elif not folder.exists():
         raise UserError(
             f"{out} is a training run without monolingual text.",
-            Hint.about("Choose another folder.", "out"),
+            "Choose another folder.",
+            "out",
         )
     _check_plain(files)
     check_rereadable([*files, *text_files(data), *without_labels(data.test)], "read several times")
@@ -109,7 +113,8 @@ def with_back_translations(
     ):
         raise UserError(
             f"{folder} was made with a model in another folder.",
-            Hint.about("Name this model.", "reverse"),
+            "Name this model.",
+            "reverse",
         )
     make_folder(folder)
     with file_lock(folder / LOCK, f"Another process works in {folder}."):
@@ -125,7 +130,8 @@ def _check_plain(files: Sequence[str]) -> None:
         if form.is_bilingual or form.is_document or form.parallel:
             raise UserError(
                 f"{file} is not plain text.",
-                Hint.about("Name a file with one sentence per line.", "monolingual"),
+                "Name a file with one sentence per line.",
+                "monolingual",
             )
 
 
@@ -167,7 +173,8 @@ def _distinct(files: Sequence[str], data: DataConfig) -> list[str]:
     if not lines:
         raise UserError(
             f"{', '.join(files)}: no line is new.",
-            Hint.about("Name a file with other text than the corpus.", "monolingual"),
+            "Name a file with other text than the corpus.",
+            "monolingual",
         )
     return list(lines.values())
 
@@ -190,7 +197,8 @@ def _check_language(lines: Sequence[str], data: DataConfig, files: Sequence[str]
         raise UserError(
             f"{', '.join(files)}: {share:.0%} of the lines look like '{data.source}', but the target language is "
             f"'{data.target}'.",
-            Hint.about("Name text in the target language.", "monolingual"),
+            "Name text in the target language.",
+            "monolingual",
         )
 
 
@@ -242,7 +250,8 @@ def _swapped(corpus: CorpusConfig, data: DataConfig, path: Path) -> str:
     elif path.read_bytes() != text.encode():
         raise UserError(
             f"{path} was made from other pairs than {' and '.join(corpus.files)} hold now.",
-            Hint.about("Choose another output folder.", "out"),
+            "Choose another output folder.",
+            "out",
         )
     return str(path)
 
@@ -258,7 +267,8 @@ def _check_reverse(reverse: Path, data: DataConfig) -> None:
     if with_known_codes(known, *needed) not in known:
         raise UserError(
             f"{reverse} translates {', '.join(map(str, known))}, but the reverse model must translate {needed}.",
-            Hint.about("Name another model.", "reverse"),
+            "Name another model.",
+            "reverse",
         )
 
 
@@ -286,11 +296,9 @@ def _translate(lines: list[str], data: DataConfig, reverse: Path, folder: Path) 
         path.unlink()
         raise UserError(
             f"{reverse} translates no line to its end, or all to a few texts, so it has hardly learned anything.",
-            Hint.about(
-                f"Train it longer (`transduce train --out {reverse} "
-                "train.steps=…`) or on more text, or name another model.",
-                "reverse",
-            ),
+            f"Train it longer (`transduce train --out {reverse} "
+            "train.steps=…`) or on more text, or name another model.",
+            "reverse",
         )
     log(
         f"{len(good):,} of {len(lines):,} lines are back-translated. Empty, cut-off and repetitive ones are left out."
@@ -315,11 +323,12 @@ def _pairs_made(folder: Path, call: Mapping[str, Value]) -> int:
         is_whole = False
     if not is_whole:
         raise UserError(
-            f"{folder / MADE} or {PAIRS} is damaged.", Hint("Remove both to translate again.")
+            f"{folder / MADE} or {PAIRS} is damaged.", "Remove both to translate again."
         )
     if not call.items() <= made.items():
         raise UserError(
             f"{folder} was made from other text or another reverse model.",
-            Hint.about("Choose another output folder.", "out"),
+            "Choose another output folder.",
+            "out",
         )
     return pairs

@@ -8,7 +8,7 @@ from transduce.commands.recipes import Files, FromCode, ToCode, gather
 from transduce.config.parse import configure
 from transduce.decoding.registry import EngineName
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.machine import cores
 
 
@@ -51,9 +51,8 @@ def distill(
     if directions := given.get("data.directions"):
         raise UserError(
             f"A student learns one direction, but these languages have several: {', '.join(directions)}.",
-            Hint.about(
-                "Name one language with --from and one with --to, and only their files.", "train"
-            ),
+            "Name one language with --from and one with --to, and only their files.",
+            "train",
         )
     learnt = vocabulary_options(model, given)
     folders = [model, *map(Path, ensemble)]
@@ -67,7 +66,9 @@ def distill(
         known = ", ".join(map(str, translator.directions))
         raise UserError(
             f"{model} has no direction {direction}: a teacher must translate directly.",
-            Hint.about(f"Choose one of {known}.", "data.source", "data.target"),
+            f"Choose one of {known}.",
+            "data.source",
+            "data.target",
         )
     data = configure(
         {"data.source": direction.source, "data.target": direction.target}, given, learnt

@@ -9,7 +9,7 @@ from pathlib import Path
 from transduce.decoding.translator import CHUNK_LINES
 from transduce.decoding.types import CUT, LOOP, Translation
 from transduce.system.console import with_progress
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.journal import Event, Journal, Value, read_events
 from transduce.text.pairs import Pair
 
@@ -31,7 +31,7 @@ def translated(
             break
         if event.get("source") != pair.source or event.get("check") != _check(event):
             raise UserError(
-                f"{path} is damaged or of another corpus.", Hint("Remove the file to start again.")
+                f"{path} is damaged or of another corpus.", "Remove the file to start again."
             )
         yield pair, event
     with Journal(path) as journal:
@@ -68,6 +68,6 @@ def begin(path: Path, call: Mapping[str, Value]) -> Iterator[Event]:
     if not call.items() <= next(events, call).items():
         raise UserError(
             f"{path} was made with another model, engine, text or options.",
-            Hint("Use the same, or remove it."),
+            "Use the same, or remove it.",
         )
     return events

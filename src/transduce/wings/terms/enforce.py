@@ -12,7 +12,7 @@ from transduce.decoding.types import (
     Sentences,
     Term,
 )
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.terms.constraints import MAX_HYPOTHESES, ConstraintSelector
 from transduce.wings.terms.glossary import Constraint, Glossary, contains, segment, word_boundaries
@@ -84,9 +84,7 @@ def _check_limits(
             raise UserError(
                 f"Text {sentences.numbers[i]}: the terms of the glossary ({', '.join(term.text for term in terms)}) "
                 "exceed the token limit of the translation.",
-                Hint(
-                    f"Shorten the terms{' or raise decode.max_extra_tokens' if may_grow else ''}."
-                ),
+                f"Shorten the terms{' or raise decode.max_extra_tokens' if may_grow else ''}.",
             )
 
 

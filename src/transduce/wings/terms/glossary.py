@@ -9,7 +9,7 @@ from transduce.config.schema import UNK
 from transduce.decoding.capitals import case_folding
 from transduce.decoding.types import Match, Term
 from transduce.decoding.words import Kind, kind, words
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.pairs import read_pairs
 from transduce.text.plain import display_name
 from transduce.tokens.spans import Span
@@ -56,7 +56,7 @@ def read_glossary(file: str, languages: tuple[str, str]) -> list[Term]:
     if not terms:
         raise UserError(
             f"{display_name(file)} has no terms.",
-            Hint("Write one in each line of a .tsv file: source, TAB, translation."),
+            "Write one in each line of a .tsv file: source, TAB, translation.",
         )
     return terms
 
@@ -144,7 +144,7 @@ def segment(tokenizer: Tokenizer, target: str) -> Constraint:
     if UNK in segmentations[0]:  # possible with an imported model
         raise UserError(
             f"The model's vocabulary can't spell the term {target}.",
-            Hint("Remove the term from the glossary."),
+            "Remove the term from the glossary.",
         )
     if segmentations[0] == segmentations[1]:
         segmentations = segmentations[:1]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.clean import CHUNK, Cleaning
 from transduce.text.encoding_errors import readable
 from transduce.text.hashes import SeenHashes
@@ -144,7 +144,7 @@ def audit(
     chunks = _chunks(pairs, stopped)
     first = next(chunks, None)
     if first is None:
-        empty = UserError("The corpus is empty.", Hint("Name a corpus with at least one pair."))
+        empty = UserError("The corpus is empty.", "Name a corpus with at least one pair.")
         raise stopped[0] if stopped else empty
     texts = [readable(pair.source) for pair in first], [readable(pair.target) for pair in first]
     rules = rules._replace(languages=_languages(rules, texts))

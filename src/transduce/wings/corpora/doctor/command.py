@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from transduce.commands.recipes import Files, FromCode, ToCode
 from transduce.system.console import print_table
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST
 from transduce.wings.corpora.doctor.machine import Fact, machine_facts
 
@@ -64,9 +64,7 @@ def doctor(
         if are_trees(what):
             raise UserError(
                 f"{' '.join(what)} holds trees, and the doctor checks translations.",
-                Hint(
-                    "`transduce prepare` with a recipe for parsers names malformed trees and counts repeated ones."
-                ),
+                "`transduce prepare` with a recipe for parsers names malformed trees and counts repeated ones.",
             )
         rules = choose_rules((source, target), test, only, without)
         suspicions = {*SUSPICIONS} - {*only}
@@ -90,7 +88,7 @@ def doctor(
     }
     for_corpus |= {"without": without, "out": out, "fix": fix, "threads": threads}
     if option := next((name for name, value in for_corpus.items() if value), ""):
-        raise UserError(f"--{option} needs a corpus.", Hint("Name the files of the corpus."))
+        raise UserError(f"--{option} needs a corpus.", "Name the files of the corpus.")
     from transduce.wings.corpora.doctor.folder import folder_facts
 
     facts = list(folder_facts(Path(what[0])) if what else machine_facts(Path.cwd()))

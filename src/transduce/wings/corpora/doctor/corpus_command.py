@@ -12,7 +12,7 @@ import numpy as np
 
 from transduce.config.schema import UNK
 from transduce.system.console import count, log, with_progress
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.machine import cores
 from transduce.text.identify import identifier
 from transduce.text.languages import languages_of
@@ -96,7 +96,7 @@ def _check_outputs(fixed: Sequence[Path], out: Path | None, inputs: Sequence[str
     if len({output.resolve() for output in outputs}) < len(outputs):
         raise UserError(
             "Two of the files that --fix and --out write are the same.",
-            Hint("Give each output its own file."),
+            "Give each output its own file.",
         )
 
 
@@ -105,13 +105,14 @@ def _check_fix(files: Sequence[str], fix: Sequence[str], rules: Rules) -> None:
     if set(files) & set(STANDARD_INPUT):
         raise UserError(
             "--fix reads the corpus twice, which standard input does not allow.",
-            Hint("Name a file."),
+            "Name a file.",
         )
     for folder in (file for file in files if Path(file).is_dir()):
         if any(Path(output).resolve().is_relative_to(Path(folder).resolve()) for output in fix):
             raise UserError(
                 f"{fix[0]} would belong to the corpus {folder}.",
-                Hint.about("Name another folder.", "fix"),
+                "Name another folder.",
+                "fix",
             )
     check_form(files, fix)
     check_file_names(fix, languages_of(files) or rules.languages)
@@ -125,12 +126,10 @@ def choose_rules(
     check_names((*only, *without), known)
     chosen = [name for name in only or known if name not in without]
     if not chosen:
-        raise UserError(
-            "--without names every rule that is to be checked.", Hint("Name fewer rules.")
-        )
+        raise UserError("--without names every rule that is to be checked.", "Name fewer rules.")
     if IN_TEST_SET in chosen and only and not test:
         raise UserError(
-            f"The rule '{IN_TEST_SET}' needs a test set.", Hint("Name its files with --test.")
+            f"The rule '{IN_TEST_SET}' needs a test set.", "Name its files with --test."
         )
     if find_spec("py3langid") is None and set(chosen) & set(LANGUAGE_RULES) - set(only):
         log(

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from itertools import repeat, tee, zip_longest
 from pathlib import Path
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import write_file
 from transduce.text import jsonl
 from transduce.text.encoding_errors import readable
@@ -29,7 +29,8 @@ def check_form(files: Sequence[str], outputs: Sequence[str]) -> None:
         if len(outputs) != 2:
             raise UserError(
                 "The corpus has two files.",
-                Hint.about("Name two outputs, or one that ends in .jsonl.", "fix"),
+                "Name two outputs, or one that ends in .jsonl.",
+                "fix",
             )
         return
     is_kept = len(files) == 1 and forms[0] in LINE_BY_LINE
@@ -37,7 +38,8 @@ def check_form(files: Sequence[str], outputs: Sequence[str]) -> None:
         wanted = forms[0] if is_kept else ".jsonl"
         raise UserError(
             "The repaired corpus is one file.",
-            Hint.about(f"Name one output that ends in {wanted}.", "fix"),
+            f"Name one output that ends in {wanted}.",
+            "fix",
         )
 
 
@@ -88,7 +90,7 @@ def _pairs(
     for pair, other, verdict in zip_longest(sources, partners, audit.verdicts):
         if pair is None or other is None or verdict is None:
             raise UserError(
-                f"{' or '.join(files)} changed during the check.", Hint("Run the check again.")
+                f"{' or '.join(files)} changed during the check.", "Run the check again."
             )
         decode = readable if verdict.rule else as_windows
         yield Pair(decode(pair.source), decode(other.target), pair.origin), verdict

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 
 MAX_EXPANSION = 100  # times the size of an archive; text rarely compresses to less than a fiftieth
 MIN_LIMIT_BYTES = 1 << 24  # archives of any size may unpack to this size
@@ -24,8 +24,14 @@ MAX_HEADER_BYTES = 1 << 20  # between two members of a tar archive
 ZIP_KIND_MASK, ZIP_LINK = 0o170000, 0o120000
 ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")  # the second one starts an empty archive
 DAMAGE_ERRORS = (
-    *(EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, RuntimeError),
-    *(ValueError, OverflowError),  # a member's name or size
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    RuntimeError,
+    ValueError,
+    OverflowError,  # a member's name or size
 )
 
 
@@ -81,7 +87,7 @@ def members(
     if missing := missing.intersection(wanted):
         raise UserError(
             f"{path} doesn't hold {', '.join(sorted(missing))}.",
-            Hint("Check whether the table of corpora is out of date."),
+            "Check whether the table of corpora is out of date.",
         )
 
 
@@ -156,5 +162,5 @@ def readable(path: Path) -> Iterator[None]:
         ):
             raise  # a disk error
         raise UserError(
-            f"{path} is damaged or not an archive ({error}).", Hint("Remove it to fetch it again.")
+            f"{path} is damaged or not an archive ({error}).", "Remove it to fetch it again."
         ) from error

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import (
     MANIFEST,
@@ -46,13 +46,13 @@ def already_fetched(name: str, out: Path, kept: Path | None = None) -> Facts | N
     """
     if not (out / SOURCE_JSON).is_file():
         if os.path.lexists(out):
-            raise UserError(f"{out} exists already.", Hint.about("Name a new folder.", "out"))
+            raise UserError(f"{out} exists already.", "Name a new folder.", "out")
         return None
     verify(out, hashes=True, only=SOURCE_JSON)
     facts: Facts = json.loads((out / SOURCE_JSON).read_bytes())
     if facts["corpus"] != name:
         raise UserError(
-            f"{out} holds {facts['corpus']}.", Hint.about(f"Name another folder for {name}.", "out")
+            f"{out} holds {facts['corpus']}.", f"Name another folder for {name}.", "out"
         )
     verify(out, hashes=True)
     _clear(out, () if kept else [file_name(file["url"]) for file in facts["downloads"]])
@@ -67,7 +67,7 @@ def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Facts:
     if len(names) < len({file.url for file in files}):
         raise UserError(
             f"Two of the URLs of {corpus.name} share a file name in {folder}.",
-            Hint("Move one URL to another corpus."),
+            "Move one URL to another corpus.",
         )
     own = {f"{split}.{language}" for split in corpus.splits for language in corpus.languages}
     # Some file systems ignore the case.
@@ -76,7 +76,7 @@ def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Facts:
         if Path(note).name.lower() in own:
             raise UserError(
                 f"In the table, the note {note} has the name of another file in {out}.",
-                Hint("Remove this note."),
+                "Remove this note.",
             )
     make_folder(folder)
     with file_lock(folder / LOCK, f"Another process is downloading to {folder}."):
@@ -164,23 +164,19 @@ def _check_aligned(
     if source.member == target.member and filecmp.cmp(files[0], files[1], shallow=False):
         raise UserError(
             f"{files[0]} and {files[1]} are byte-identical.",
-            Hint(
-                "Check whether a proxy asks for a login. Remove both to fetch them again, or correct the table."
-            ),
+            "Check whether a proxy asks for a login. Remove both to fetch them again, or correct the table.",
         )
     if own.lines != other.lines:
         raise UserError(
             f"Not aligned: {names[0]} has {own.lines:,} lines and {names[1]} has {other.lines:,}.",
-            Hint(
-                "If a download was cut short, remove it from the folder of the downloads, and repeat the command."
-            ),
+            "If a download was cut short, remove it from the folder of the downloads, and repeat the command.",
         )
     if own.segments != other.segments:
         raise UserError(
             f"{names[0]} and {names[1]} don't have the same segments in the same order."
         )
     if not own.lines:
-        raise UserError(f"{names[0]} has no text.", Hint("Check its format in the table."))
+        raise UserError(f"{names[0]} has no text.", "Check its format in the table.")
 
 
 def _append(whole: Path, part: Path) -> None:

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from transduce.system.console import Display, duration, log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import digest
 from transduce.system.write_errors import write_error
 from transduce.wings.corpora.fetch.table import Download
@@ -106,13 +106,13 @@ def _retry(attempt: Callable[[], Result], url: str, progress: Callable[[], int])
                     if answer.status_code in LOGIN_STATUSES
                     else "Check whether the table of corpora is out of date."
                 )
-                raise UserError(f"{url} can't be fetched: {reason}.", Hint(remedy)) from None
+                raise UserError(f"{url} can't be fetched: {reason}.", remedy) from None
             seconds = answer.headers.get("Retry-After", "")
             wait = float(seconds) if seconds.isdecimal() else 0.0
         except PERMANENT_ERRORS as error:  # of this address, or of one that it redirects to
             raise UserError(
                 f"{url} can't be fetched: {_one_line(str(error)).rstrip('.')}.",
-                Hint("Check whether the address is right."),
+                "Check whether the address is right.",
             ) from None
         except httpx2.TimeoutException:
             reason = f"no data arrived for {TIMEOUT_SECONDS:.0f} s"
@@ -126,7 +126,7 @@ def _retry(attempt: Callable[[], Result], url: str, progress: Callable[[], int])
         if failures >= MAX_FAILURES:
             raise UserError(
                 f"{url} can't be fetched: {reason} ({failures} tries).",
-                Hint("Repeat the command later to resume."),
+                "Repeat the command later to resume.",
             )
         wait = min(max(wait, FIRST_WAIT_SECONDS * 2 ** max(failures - 1, 0)), MAX_WAIT_SECONDS)
         log(f"{url}: {reason}; trying again in {wait:,.0f} s")
@@ -160,7 +160,7 @@ def _attempt(wanted: Download, path: Path, display: Display) -> Path:
         if needed > free:
             raise UserError(
                 f"There is no room for {path}: it needs {needed:,} bytes, {free:,} are free.",
-                Hint("Make room."),
+                "Make room.",
             )
         with _disk(version):
             if not offset:
@@ -266,7 +266,7 @@ def _check(wanted: Download, path: Path) -> None:
     path.unlink()
     raise UserError(
         f"{wanted.url} is not the file that the table describes: {reason} ({size:,} bytes, removed).",
-        Hint(remedy),
+        remedy,
     )
 
 

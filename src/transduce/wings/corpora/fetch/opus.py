@@ -2,7 +2,7 @@
 
 import json
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.wings.corpora.fetch.download import read_address
 from transduce.wings.corpora.fetch.table import CORPUS_NAME, Entry, Request
 
@@ -19,7 +19,7 @@ def look_up(entry: Entry, request: Request) -> Request:
     except UserError as error:
         remedies = [error.hint.text] if error.hint else []
         remedies.append(f"If you know the version, write {named}, which needs no catalogue.")
-        raise UserError(error.cause, Hint(" ".join(remedies))) from None
+        raise UserError(error.cause, " ".join(remedies)) from None
     try:
         for row in json.loads(answer)["corpora"]:
             first = str(row["source"])
@@ -33,9 +33,9 @@ def look_up(entry: Entry, request: Request) -> Request:
     except (ValueError, OverflowError, LookupError, TypeError, RecursionError):
         raise UserError(
             f"The answer of {url} is not a catalogue.",
-            Hint(f"If you know the version, write {named}."),
+            f"If you know the version, write {named}.",
         ) from None
     raise UserError(
         f"{entry.name} has no {request.corpus} for {source}-{target} ({url}).",
-        Hint("Names are case-sensitive, as in zh_CN."),
+        "Names are case-sensitive, as in zh_CN.",
     )

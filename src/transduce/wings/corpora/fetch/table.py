@@ -153,19 +153,17 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
     elif len(rest) != 1:
         raise UserError(
             f"'{text}' doesn't name a corpus and its languages.",
-            Hint(f"Write, for example, {entry.example}."),
+            f"Write, for example, {entry.example}.",
         )
     else:
         languages = _pair(rest[0], text)
     if entry.pairs and not {languages, languages[::-1]} & set(entry.pairs):
         known = ", ".join("-".join(pair) for pair in entry.pairs)
-        raise UserError(
-            f"{name} has no {rest[0]}.", Hint(f"Choose one of {known}, in either direction.")
-        )
+        raise UserError(f"{name} has no {rest[0]}.", f"Choose one of {known}, in either direction.")
     if entry.catalogue and not all(map(CORPUS_NAME.fullmatch, (corpus, version or corpus))):
         raise UserError(
             f"'{text}' names no corpus of the collection {name}.",
-            Hint(f"Write, for example, {entry.example}."),
+            f"Write, for example, {entry.example}.",
         )
     first, second = sorted(languages)
     return entry, Request(text, corpus, version, languages, (first, second))
@@ -230,7 +228,7 @@ def _pair(text: str, where: str) -> tuple[str, str]:
     match = PAIR.fullmatch(text)
     if not match or match[1] == match[2]:
         raise UserError(
-            f"{where}: '{text}' is not a pair of languages.", Hint("Write a pair such as en-de.")
+            f"{where}: '{text}' is not a pair of languages.", "Write a pair such as en-de."
         )
     return match[1], match[2]
 
@@ -242,7 +240,7 @@ def _entry(name: str, content: Any, file: str) -> Entry:
     if not CORPUS_NAME.fullmatch(name):
         raise UserError(
             f"{where}: '{name}' can't be the name of a corpus.",
-            Hint("Use letters, digits, dots, - and _, and begin with neither a dot nor -."),
+            "Use letters, digits, dots, - and _, and begin with neither a dot nor -.",
         )
     splits = {
         key: value
@@ -252,12 +250,12 @@ def _entry(name: str, content: Any, file: str) -> Entry:
     facts = {key: value for key, value in content.items() if key not in splits}
     _check_values(facts, ENTRY_KEYS, ("title", "licence", "languages"), URL_PLACEHOLDERS, where)
     if not splits:
-        raise UserError(f"{where}: a table of files is missing.", Hint(f"Add [[{name}.train]]."))
+        raise UserError(f"{where}: a table of files is missing.", f"Add [[{name}.train]].")
     for split, parts in splits.items():
         if not SPLIT_NAME.fullmatch(split):
             raise UserError(
                 f"{where}: '{split}' can't be part of a file name.",
-                Hint("Use lower-case letters, digits and _."),
+                "Use lower-case letters, digits and _.",
             )
         known = (*URL_PLACEHOLDERS, "language")
         for part in parts:
@@ -284,7 +282,7 @@ def _check_values(
         for item in _items(key, value):
             is_right = type(item) is (int if key == "bytes" else str)
             if not is_right or not re.fullmatch(form, str(item)):
-                raise UserError(f"{where}: {key} = {value!r} is wrong.", Hint(f"Write {wanted}."))
+                raise UserError(f"{where}: {key} = {value!r} is wrong.", f"Write {wanted}.")
 
 
 def _items(key: str, value: Any) -> Sequence[Any]:

@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 
 from transduce.inline.events import ENTITY
 from transduce.inline.markup import attribute, decoded
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 
 TEXT_BLOCK_BYTES = 1 << 20
 MAX_SGM_BYTES = 1 << 26  # known test sets have a few million bytes
@@ -60,7 +60,7 @@ def _write_segments(stream: IO[bytes], file: IO[bytes]) -> Written:
     content = stream.read(MAX_SGM_BYTES + 1)
     if len(content) > MAX_SGM_BYTES:
         raise UserError(
-            f"A test set in sgm format has more than {MAX_SGM_BYTES:,} bytes.", Hint("Split it.")
+            f"A test set in sgm format has more than {MAX_SGM_BYTES:,} bytes.", "Split it."
         )
     text, repaired = _utf8(content.removeprefix(codecs.BOM_UTF8))
     lines = 0
@@ -90,7 +90,7 @@ def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
         if len(rest) > MAX_SENTENCE_BYTES:
             raise UserError(
                 f"A line of the text has more than {MAX_SENTENCE_BYTES:,} bytes.",
-                Hint("Check its format in the table."),
+                "Check its format in the table.",
             )
     if rest:
         yield (rest.removesuffix(b"\n") + b"\n").replace(b"\r\n", b"\n")
