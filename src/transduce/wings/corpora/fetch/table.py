@@ -30,7 +30,8 @@ CODE = r"[A-Za-z]{2,3}(?:_[A-Za-z0-9_]{1,8})?"
 PAIR = re.compile(f"({CODE})-({CODE})")
 CORPUS_NAME = re.compile(r"[\w][\w.-]*", re.ASCII)
 SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]*")
-BY_LANGUAGE, LISTS = ("bytes", "checksum"), ("notes", "languages")
+BY_LANGUAGE = ("bytes", "checksum")
+LIST_KEYS = ("notes", "languages")
 ADDRESS = r"(?=https?://[^/?#\[\]])", "an address that begins with https:// or http://"
 # The valid values of a key, or of each item of a list or of a table of languages. Other keys have any text.
 VALUES = {
@@ -289,6 +290,6 @@ def _items(key: str, value: Any) -> Sequence[Any]:
     """The values to check; [None] if there is no list where one is needed."""
     if key == "languages" and value == "any":
         return []
-    if key in LISTS:
+    if key in LIST_KEYS:
         return value if isinstance(value, list) and value else [None]
     return list(value.values()) if key in BY_LANGUAGE and isinstance(value, dict) else [value]
