@@ -5,7 +5,6 @@ translations into texts (`Plan.assemble`). A server calls these three steps sepa
 """
 
 import functools
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -38,12 +37,11 @@ from transduce.system.profiling import phase
 from transduce.text.formats import TextKind
 from transduce.text.languages import Direction, target_of
 from transduce.text.pairs import Pair
+from transduce.tokens.normalization import composed
 
 if TYPE_CHECKING:
     from transduce.decoding.plan import Plan
 
-# Vocabularies of other programs drop the others.
-VISIBLE = re.compile(r"[^\s\u00ad\u200b-\u200f\u2060\ufeff]")
 CHUNK_LINES = 4096  # lines of a stream that are sorted by length together, so that batches hold little padding
 
 
@@ -319,12 +317,12 @@ class Translator(Searcher):
                 f"There are {len(sources)} sources but {len(given)} targets.",
                 Hint("Give one target per source."),
             )
-        pairs = list(zip(sources, given, strict=True))
+        pairs = list(zip(self.tokenizer.normalizer(sources), composed(given), strict=True))
         if self.tokenizer.has_placeholder_tokens and not masked:
             from transduce.inline.placeholder_tokens import with_shared_tokens
 
             pairs = [with_shared_tokens(*pair) or pair for pair in pairs]
-        places = [i for i, pair in enumerate(pairs) if any(map(VISIBLE.search, pair))]
+        places = [i for i, pair in enumerate(pairs) if any(map(str.strip, pair))]
         source_ids = self.encode([pairs[i][0] for i in places])
         target_ids = self.tokenizer.encode_target([pairs[i][1] for i in places])
         self.check_lengths("Source", source_ids, [i + 1 for i in places])
@@ -336,7 +334,7 @@ class Translator(Searcher):
         ):
             text = pairs[place][1]
             alpha = self.config.length_penalty
-            # Else it was masked.
+            # Else it was masked or composed.
             spans = self.tokenizer.target.spans_in(text, target) if text == given[place] else []
             scored[place] = scored_translation(self.confidence, source, each, alpha, text, spans)
         return scored
@@ -359,9 +357,10 @@ class Translator(Searcher):
         options.check(self.config.beam_size)
         numbers = numbers or range(1, len(sentences) + 1)
         sentences = as_list(sentences, numbers)
+        normalised = self.tokenizer.normalizer(sentences)
         numbered: dict[str, int] = {}  # non-blank texts; repeated texts are searched once
-        for number, text in zip(numbers, sentences, strict=True):
-            if VISIBLE.search(text):
+        for number, text in zip(numbers, normalised, strict=True):
+            if text.strip():
                 numbered.setdefault(text, number)
         texts = list(numbered)
         read = self._readable(texts)
@@ -375,7 +374,24 @@ class Translator(Searcher):
             else translation
             for text, form, translation in zip(texts, read, translations, strict=True)
         }
-        return [translated.get(text, BLANK_TRANSLATION) for text in sentences]
+        return [
+            self._with_original_links(translated.get(form, BLANK_TRANSLATION), text, form)
+            for text, form in zip(sentences, normalised, strict=True)
+        ]
+
+    def _with_original_links(
+        self, translation: Translation, text: str, normalised: str
+    ) -> Translation:
+        """The translation of `normalised`, with links to the words of `text`."""
+        if text == normalised or not translation.links:
+            return translation
+        original = self.tokenizer.normalizer.tracked(text).original
+
+        def relinked(each: Translation) -> Translation:
+            links = tuple(link._replace(source=original(link.source)) for link in each.links)
+            return replace(each, links=links, alternatives=tuple(map(relinked, each.alternatives)))
+
+        return relinked(translation)
 
     def _translate_distinct(
         self, distinct: Sentences, originals: Sequence[str], options: TranslationOptions

@@ -37,6 +37,7 @@ from transduce.text.rules import (
     first_rule,
 )
 from transduce.text.tree_symbols import CLOSE, OPEN, are_of_trees
+from transduce.tokens.normalization import QUOTES, Normalizer, composed
 from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -248,10 +249,15 @@ def reads_test(rules: Collection[str]) -> bool:
 
 
 def read_part(
-    pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Checker | None = None
+    pairs: Iterable[Pair],
+    data: DataConfig,
+    folder: Path,
+    tokenizer: Tokenizer | None = None,
+    checker: Checker | None = None,
 ) -> StagedPairs:
     """Clean a part of a corpus, and write its remaining pairs to the new staging folder `folder`.
 
+    `tokenizer` is the existing one that will encode the pairs, if any.
     For the second and later parts, `checker` must be made from the first pairs of the corpus.
     """
     rules = rules_of(data)
@@ -261,13 +267,27 @@ def read_part(
     with StagingWriter(
         folder, with_sentences=bool(data.replay) or (not data.valid and data.holdout > 0)
     ) as writer:
-        while chunk := list(islice(stream, CHUNK)):
+        while chunk := _normalised(list(islice(stream, CHUNK)), data, tokenizer):
             batch = PairBatch([pair.source for pair in chunk], [pair.target for pair in chunk])
             untagged = _without_tags(batch)
             checker = checker or Checker(rules, [column.texts for column in untagged.columns])
             _stage(chunk, batch, checker.check(untagged), data, seen, writer)
             read += len(chunk)
     return writer.finish(read)
+
+
+def _normalised(pairs: Sequence[Pair], data: DataConfig, tokenizer: Tokenizer | None) -> list[Pair]:
+    """The pairs as the vocabulary is learnt from them and as they are encoded."""
+    sources = [pair.source for pair in pairs]
+    if data.directions:  # each source is also a target
+        sources = composed(sources)
+    else:
+        sources = (tokenizer.normalizer if tokenizer else Normalizer(QUOTES))(sources)
+    targets = composed([pair.target for pair in pairs])
+    return [
+        pair._replace(source=source, target=target)
+        for pair, source, target in zip(pairs, sources, targets, strict=True)
+    ]
 
 
 def encode_part(

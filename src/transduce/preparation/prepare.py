@@ -81,11 +81,13 @@ def prepare(
         for number, corpus in enumerate(data.corpora):
             own = data_of(data, corpus)
             pairs = read_corpus(corpus, data)
-            corpora.append([read_part(pairs, own, aside / STAGED / str(number))])
+            corpora.append([read_part(pairs, own, aside / STAGED / str(number), tokenizer)])
         whole = aggregate(data, corpora, replay.valid if replay else ())
         dropped = whole.dropped
         if rewrite:
-            dropped += _rewrite(data, corpora, whole.held_out, whole.cleaning, rewrite, aside)
+            dropped += _rewrite(
+                data, corpora, whole.held_out, whole.cleaning, rewrite, aside, tokenizer
+            )
         if tokenizer and replay:
             tokenizer = extend_vocabulary(
                 data, corpora, tokenizer, vocab_size(whole.pairs), replay.languages
@@ -135,6 +137,7 @@ def _rewrite(
     cleaning: Cleaning,
     rewrite: Rewrite,
     aside: Path,
+    tokenizer: Tokenizer | None,
 ) -> int:
     """Stage the rewritten pairs instead of the training pairs.
 
@@ -159,7 +162,8 @@ def _rewrite(
 
     for number, parts in enumerate(corpora):
         pairs = apart(rewrite(chain.from_iterable(part.pairs() for part in parts), cleaning))
-        corpora[number] = [read_part(pairs, clean_again, aside / STAGED / f"rewritten-{number}")]
+        place = aside / STAGED / f"rewritten-{number}"
+        corpora[number] = [read_part(pairs, clean_again, place, tokenizer)]
         report = Cleaning(cleaning.counts, cleaning.lines)  # with its own count of pairs read
         leave_out(corpora[number], clean_again, report)
     return dropped

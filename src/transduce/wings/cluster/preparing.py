@@ -113,6 +113,8 @@ def planned_data(plan: Plan) -> DataConfig:
 def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
     """Read and clean the pairs of a shard (first round). Returns False if the results already exist."""
     data = planned_data(plan)
+    vocabulary = plan.call["vocabulary"]
+    tokenizer = Tokenizer.load(vocabulary) if vocabulary else None
 
     def write(aside: Path) -> None:
         for number, (corpus, cut) in enumerate(zip(data.corpora, plan.cuts(shard), strict=True)):
@@ -124,7 +126,7 @@ def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
             ]
             checker = Checker(passes.rules_of(own), list(zip(*beginning, strict=True)))
             pairs = passes.tagged(_part(corpus.files, languages, *cut), corpus)
-            passes.read_part(pairs, own, aside / _corpus(number), checker)
+            passes.read_part(pairs, own, aside / _corpus(number), tokenizer, checker)
 
     return _write_once(shard_folder(folder, READ_ROUND, shard), plan, write)
 
