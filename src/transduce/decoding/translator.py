@@ -5,6 +5,7 @@ translations into texts (`Plan.assemble`). A server calls these three steps sepa
 """
 
 import functools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -42,6 +43,8 @@ from transduce.tokens.normalization import composed
 if TYPE_CHECKING:
     from transduce.decoding.plan import Plan
 
+LETTER = re.compile(r"[^\W\d_]")
+ADDRESS = re.compile(r"\s*\S*(?:://|@|www\.)\S*\s*")  # all of a text
 CHUNK_LINES = 4096  # lines of a stream that are sorted by length together, so that batches hold little padding
 
 
@@ -215,20 +218,35 @@ class Translator(Searcher):
         if options.sentences or kinds or self.tokenizer.has_placeholder_tokens:
             return self._split(texts, options, kinds, numbers)
         long = self._too_long(texts)
-        if not long:
-            return self.translate_sentences(texts, options, numbers)
-        short = [i for i in range(len(texts)) if i not in long]
-        others = iter(
-            self.translate_sentences(
-                [texts[i] for i in short], options, [numbers[i] for i in short]
-            )
+        copied = self._with_copied_text(texts) - {*long}
+        ways = {
+            # Without sentencex, the texts are cut anywhere.
+            tuple(long): options._replace(sentences=find_spec("sentencex") is not None),
+            tuple(sorted(copied)): options,
+        }
+        translations: dict[int, Translation] = {}
+        for places, its in ways.items():
+            split = self._split([texts[i] for i in places], its, None, [numbers[i] for i in places])
+            translations.update(zip(places, split, strict=True))
+        others = [i for i in range(len(texts)) if i not in translations]
+        whole = self.translate_sentences(
+            [texts[i] for i in others], options, [numbers[i] for i in others]
         )
-        # Else the texts are cut anywhere.
-        options = options._replace(sentences=find_spec("sentencex") is not None)
-        split = iter(
-            self._split([texts[i] for i in long], options, None, [numbers[i] for i in long])
-        )
-        return [next(split if i in long else others) for i in range(len(texts))]
+        translations.update(zip(others, whole, strict=True))
+        return [translations[i] for i in range(len(texts))]
+
+    def _with_copied_text(self, texts: Sequence[str]) -> set[int]:
+        """The indices of the texts that are no words, or have symbols that the model can't translate."""
+        places = {
+            i
+            for i, text in enumerate(texts)
+            if (not LETTER.search(text) and text.strip()) or ADDRESS.fullmatch(text)
+        }
+        if places and not self.tokenizer.has_letters:
+            places = set()
+        if unknown := self.tokenizer.unknown(texts):
+            places |= {i for i, text in enumerate(texts) if not unknown.isdisjoint(text)}
+        return places
 
     def _split(
         self,
@@ -275,6 +293,7 @@ class Translator(Searcher):
             placeholder_tokens=self.tokenizer.has_placeholder_tokens,
             beam_size=self.config.beam_size,
             can_align="attention" in self.engine.supports,
+            unknown=self.tokenizer.unknown(texts),
         )
 
     def lengths(self, texts: Sequence[str]) -> list[int]:

@@ -116,10 +116,10 @@ class Normalizer:
         """A normalised text with the origins of its characters."""
         tracked = Tracked(text, [(place, place + 1) for place in range(len(text))])
         folded = self._beside_wide_signs if WITH_WIDE_SIGNS.search(text) else self._all
+        tracked = _tracked_composed(tracked)
         tracked = tracked.replaced(_found(INVISIBLE, tracked.text), lambda _: "")
         tracked = tracked.replaced(_found(folded, tracked.text), self._folded.__getitem__)
-        if not unicodedata.is_normalized("NFC", tracked.text):
-            tracked = tracked.replaced(_with_marks(tracked.text), _composed)
+        tracked = _tracked_composed(tracked)
         tracked = tracked.replaced(_found(BLANKS_AROUND, tracked.text), lambda _: "")
         return tracked.replaced(_found(BLANKS, tracked.text), lambda _: " ")
 
@@ -140,6 +140,12 @@ def composed(texts: Sequence[str]) -> list[str]:
 
 def _composed(text: str) -> str:
     return unicodedata.normalize("NFC", text)
+
+
+def _tracked_composed(tracked: Tracked) -> Tracked:
+    if unicodedata.is_normalized("NFC", tracked.text):
+        return tracked
+    return tracked.replaced(_with_marks(tracked.text), _composed)
 
 
 def _found(pattern: re.Pattern[str], text: str) -> Iterator[Span]:

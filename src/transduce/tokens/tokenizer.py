@@ -6,7 +6,8 @@ is encoded as its UTF-8 bytes, so the unknown piece never occurs. Encoded texts 
 
 import copy
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
 
@@ -158,6 +159,17 @@ class Tokenizer:
         PAD, BOS, EOS and UNK are skipped, bytes that are not UTF-8 become U+FFFD, and a line break becomes a space.
         """
         return self.target.decode(rows)
+
+    def unknown(self, texts: Iterable[str]) -> set[str]:
+        """The characters of sources that the vocabulary has no pieces for, also after they were normalised."""
+        characters = set[str]().union(*texts)
+        unknown = characters - self.source.known(characters)
+        return {each for each in unknown if self.normalizer([each]) == [each]}
+
+    @cached_property
+    def has_letters(self) -> bool:
+        """Whether the vocabulary of the sources has pieces with letters."""
+        return any(map(str.isalpha, "".join(self.source.pieces(self.source.learnt))))
 
     def same_pieces(self, other: "Tokenizer") -> bool:
         """Whether every id stands for an identical piece in both tokenizers, as an ensemble requires."""
