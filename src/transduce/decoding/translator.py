@@ -43,8 +43,7 @@ from transduce.tokens.normalization import composed
 if TYPE_CHECKING:
     from transduce.decoding.plan import Plan
 
-LETTER = re.compile(r"[^\W\d_]")
-ADDRESS = re.compile(r"\s*\S*(?:://|@|www\.)\S*\s*")  # all of a text
+WORDLESS = re.compile(r"[\W\d_]+|\s*\S*(?:://|@|www\.)\S*\s*")  # no letters, or an address
 CHUNK_LINES = 4096  # lines of a stream that are sorted by length together, so that batches hold little padding
 
 
@@ -237,11 +236,9 @@ class Translator(Searcher):
 
     def _with_copied_text(self, texts: Sequence[str]) -> set[int]:
         """The indices of the texts that are no words, or have symbols that the model can't translate."""
-        places = {
-            i
-            for i, text in enumerate(texts)
-            if (not LETTER.search(text) and text.strip()) or ADDRESS.fullmatch(text)
-        }
+        wordless = [i for i, text in enumerate(texts) if WORDLESS.fullmatch(text)]
+        visible = self.tokenizer.normalizer([texts[i] for i in wordless])
+        places = {i for i, text in zip(wordless, visible, strict=True) if text.strip()}
         if places and not self.tokenizer.has_letters:
             places = set()
         if unknown := self.tokenizer.unknown(texts):

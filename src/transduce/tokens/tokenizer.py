@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
+from unicodedata import category
 
 from transduce.system.errors import Hint, UserError
 from transduce.system.files import MANIFEST, verify
@@ -162,7 +163,7 @@ class Tokenizer:
 
     def unknown(self, texts: Iterable[str]) -> set[str]:
         """The characters of sources that the vocabulary has no pieces for, also after they were normalised."""
-        characters = set[str]().union(*texts)
+        characters = {each for each in set[str]().union(*texts) if category(each) != "Cs"}
         unknown = characters - self.source.known(characters)
         return {each for each in unknown if self.normalizer([each]) == [each]}
 

@@ -12,6 +12,7 @@ from transduce.decoding.words import Kind, kind, words
 from transduce.system.errors import Hint, UserError
 from transduce.text.pairs import read_pairs
 from transduce.text.plain import display_name
+from transduce.tokens.normalization import composed
 from transduce.tokens.spans import Span
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import SPACE, Vocabulary
@@ -78,7 +79,7 @@ class Glossary:
                 raise UserError(
                     f"Term {number} of the glossary must have a source and a target of one line each."
                 )
-            entries[_units(source)] = target.strip()
+            entries[_units(source)] = composed([target.strip()])[0]
         self._by_first: dict[str, list[tuple[tuple[str, ...], bool, str]]] = {}
         # Terms with capitals take precedence.
         for units in sorted(entries, key=_has_capitals, reverse=True):
