@@ -217,16 +217,18 @@ class Translator(Searcher):
         if options.sentences or kinds or self.tokenizer.has_placeholder_tokens:
             return self._split(texts, options, kinds, numbers)
         long = self._too_long(texts)
-        copied = self._with_copied_text(texts) - {*long}
-        ways = {
-            # Without sentencex, the texts are cut anywhere.
-            tuple(long): options._replace(sentences=find_spec("sentencex") is not None),
-            tuple(sorted(copied)): options,
-        }
+        with_symbols = self._with_copied_text(texts).difference(long)
+        # Without sentencex, long texts are cut anywhere.
+        as_sentences = options._replace(sentences=find_spec("sentencex") is not None)
         translations: dict[int, Translation] = {}
-        for places, its in ways.items():
-            split = self._split([texts[i] for i in places], its, None, [numbers[i] for i in places])
-            translations.update(zip(places, split, strict=True))
+        for places, its in ((list(long), as_sentences), (sorted(with_symbols), options)):
+            if places:
+                split = self._split(
+                    [texts[i] for i in places], its, None, [numbers[i] for i in places]
+                )
+                translations.update(zip(places, split, strict=True))
+        if not translations:
+            return self.translate_sentences(texts, options, numbers)
         others = [i for i in range(len(texts)) if i not in translations]
         whole = self.translate_sentences(
             [texts[i] for i in others], options, [numbers[i] for i in others]

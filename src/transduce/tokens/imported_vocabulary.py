@@ -45,13 +45,6 @@ class ImportedVocabulary(Vocabulary):
         rows = self.encode(characters).lists()
         return {each for each, row in zip(characters, rows, strict=True) if UNK not in row}
 
-    @property
-    def learnt(self) -> list[int]:
-        """The ids of the pieces that are neither special nor tags."""
-        return [
-            token for piece, token in self._ids.items() if token > UNK and piece not in self.tags
-        ]
-
     def encode_behind(self, text: str) -> list[int]:
         """The ids of one text, as `encode` returns them."""
         return self.encode([text]).lists()[0]

@@ -17,7 +17,7 @@ from transduce.system.files import MANIFEST, verify
 from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.learning import extend_model, learn_model, learn_symbols
 from transduce.tokens.normalization import FOLDED, Normalizer, composed
-from transduce.tokens.vocabulary import LANGUAGE_TAG, Vocabulary
+from transduce.tokens.vocabulary import LANGUAGE_TAG, SPACE, Vocabulary
 
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
 PIECES = "tokenizer.pieces.json"  # the pieces of an imported vocabulary, by id
@@ -169,8 +169,9 @@ class Tokenizer:
 
     @cached_property
     def has_letters(self) -> bool:
-        """Whether the vocabulary of the sources has pieces with letters."""
-        return any(map(str.isalpha, "".join(self.source.pieces(self.source.learnt))))
+        """Whether the vocabulary of the sources has pieces of letters."""
+        pieces = self.source.pieces(range(self.source.size))
+        return any(piece.strip(SPACE).isalpha() for piece in pieces)
 
     def same_pieces(self, other: "Tokenizer") -> bool:
         """Whether every id stands for an identical piece in both tokenizers, as an ensemble requires."""

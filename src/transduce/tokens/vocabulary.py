@@ -162,16 +162,6 @@ class Vocabulary:
             if self.processor.piece_to_id(each) != self.processor.unk_id()
         }
 
-    @property
-    def learnt(self) -> list[int]:
-        """The ids of the pieces that are neither special, tags nor bytes."""
-        tokens = range(UNK + 1, self.size)
-        return [
-            token
-            for token in tokens
-            if not (self.processor.is_control(token) or self.processor.is_byte(token))
-        ]
-
     def scores(self) -> list[float | None]:
         """The score of each piece: minus its rank, or its log-probability. None for bytes and special pieces."""
         ids = [self.processor.piece_to_id(piece) for piece in self.pieces(range(self.size))]
