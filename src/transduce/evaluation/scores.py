@@ -1,6 +1,7 @@
 """BLEU, chrF and TER as sacreBLEU computes them, with signatures, confidence intervals and a significance test.
 
-The metrics expect detokenised text, and compare it in Unicode's form NFC. Scores are comparable only if their signatures are equal.
+The metrics expect detokenised text, and compare it in Unicode's form NFC. Scores are comparable only if
+their signatures are equal.
 """
 
 import math
