@@ -106,7 +106,7 @@ texts = st.one_of(odd, st.text(st.characters(exclude_characters="\n"), max_size=
 @example(text="\ud800\udc00 \udfff")
 @example(text="")
 def test_the_spans_of_pieces_tile_their_text(tokenizer, text):
-    [ids] = tokenizer.encode_source([text])
+    [ids] = tokenizer.source.encode([text]).lists()
     spans = tokenizer.source.spans_in(text, ids)
     assert len(spans) == len(ids)
     assert [0, *(end for _, end in spans)] == [

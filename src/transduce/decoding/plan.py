@@ -3,7 +3,7 @@
 Tags and placeholders are masked before translation and restored afterwards.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -15,6 +15,7 @@ from transduce.decoding.types import (
     EMPTY,
     PLAIN,
     TERM,
+    UNTRANSLATED,
     Link,
     TermFinder,
     Translation,
@@ -39,6 +40,7 @@ from transduce.inline.placeholders import (
 )
 from transduce.inline.placing import copied, restore
 from transduce.inline.segments import shorten, split, whole, whole_words
+from transduce.inline.symbols import symbols_of
 from transduce.text.formats import TextKind
 from transduce.tokens.spans import Span
 
@@ -90,7 +92,7 @@ class Plan:
     If `language` is None, each text is one sentence. If `kinds` is None, all texts are plain. A sentence of more than
     `max_length` tokens is cut into parts. A sentence with placeholders is translated with and without placeholders.
     `can_align` tells whether the engine aligns words, and `placeholder_tokens` whether the model was trained on
-    placeholder tokens.
+    placeholder tokens. `unknown` are characters that the model can't translate.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class Plan:
         placeholder_tokens: bool = False,
         beam_size: int = 1,
         can_align: bool = True,
+        unknown: Collection[str] = (),
     ) -> None:
         self.sentences: list[str] = []
         self.options = options
@@ -114,6 +117,7 @@ class Plan:
         self._uses_tokens = placeholder_tokens
         self._lengths = lengths
         self._max_length = max_length
+        self._symbols = symbols_of(unknown) if unknown else None
         terms = ((source.strip(), target.strip()) for source, target in options.glossary)
         self._changed = {source for source, target in terms if source != target}
         kinds = kinds or ["plain"] * len(texts)
@@ -122,7 +126,14 @@ class Plan:
         self._first = {text: i for i, text in reversed([*enumerate(self._all)])}
         distinct = sorted(self._first, key=self._first.__getitem__)
         masked = [
-            self._with_tokens(mask(text, markup=kind != "plain", preserve=kind == "preserved"))
+            self._with_tokens(
+                mask(
+                    text,
+                    markup=kind != "plain",
+                    preserve=kind == "preserved",
+                    symbols=self._symbols,
+                )
+            )
             for text, kind in distinct
         ]
         spans = [
@@ -233,7 +244,9 @@ class Plan:
     def _part(self, masked: Masked, spell: Callable[[str], str], in_parts: bool) -> _Part:
         source = original(masked, spell)
         if not is_text(masked):
-            return _Part(source, [], ())
+            words = (mark.opening for mark in masked.words if any(map(str.isalpha, mark.opening)))
+            is_foreign = self._symbols and any(map(self._symbols.fullmatch, words))
+            return _Part(source, [], (UNTRANSLATED,) if is_foreign else ())
         forms = (
             [self._with_tokens(masked), without_words(masked, spell)] if masked.words else [masked]
         )
@@ -266,7 +279,7 @@ class Plan:
         )
         written = "".join(chain(*zip(gaps, [*(part.text for part in parts), ""], strict=True)))
         flags = dict.fromkeys(flag for part in parts for flag in part.flags)
-        if not intact(text.source, written, markup=text.kind != "plain"):
+        if not self._is_intact(text, text.source, written):
             flags[LOST] = None
         scores = [
             translated.score
@@ -313,6 +326,9 @@ class Plan:
             result = first or result
         return result
 
+    def _is_intact(self, text: _Text, source: str, translation: str) -> bool:
+        return intact(source, translation, markup=text.kind != "plain", symbols=self._symbols)
+
     @cached_property
     def _glossary(self) -> TermFinder:
         finder: TermFinder = option("glossary")(self.options.glossary, self._language)
@@ -334,8 +350,7 @@ class Plan:
             masked, translation.text, translation.links, text.spell, made_up, self._terms(masked)
         )
         flags = {
-            LOST: bool(made_up)
-            or not intact(part.source, restored.text, markup=text.kind != "plain"),
+            LOST: bool(made_up) or not self._is_intact(text, part.source, restored.text),
             GUESSED: restored.guessed,
             TERM: any(mark.opening in self._changed for mark in masked.marks),
             OTHER_NUMBERS: not same_numbers(masked.text, translation.text),

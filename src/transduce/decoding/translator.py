@@ -38,12 +38,12 @@ from transduce.system.profiling import phase
 from transduce.text.formats import TextKind
 from transduce.text.languages import Direction, target_of
 from transduce.text.pairs import Pair
+from transduce.tokens.normalization import composed
 
 if TYPE_CHECKING:
     from transduce.decoding.plan import Plan
 
-# Vocabularies of other programs drop the others.
-VISIBLE = re.compile(r"[^\s\u00ad\u200b-\u200f\u2060\ufeff]")
+WORDLESS = re.compile(r"[\W\d_]+|\s*\S*(?:://|@|www\.)\S*\s*")  # no letters, or an address
 CHUNK_LINES = 4096  # lines of a stream that are sorted by length together, so that batches hold little padding
 
 
@@ -217,20 +217,35 @@ class Translator(Searcher):
         if options.sentences or kinds or self.tokenizer.has_placeholder_tokens:
             return self._split(texts, options, kinds, numbers)
         long = self._too_long(texts)
-        if not long:
+        with_symbols = self._with_copied_text(texts).difference(long)
+        # Without sentencex, long texts are cut anywhere.
+        as_sentences = options._replace(sentences=find_spec("sentencex") is not None)
+        translations: dict[int, Translation] = {}
+        for places, its in ((list(long), as_sentences), (sorted(with_symbols), options)):
+            if places:
+                split = self._split(
+                    [texts[i] for i in places], its, None, [numbers[i] for i in places]
+                )
+                translations.update(zip(places, split, strict=True))
+        if not translations:
             return self.translate_sentences(texts, options, numbers)
-        short = [i for i in range(len(texts)) if i not in long]
-        others = iter(
-            self.translate_sentences(
-                [texts[i] for i in short], options, [numbers[i] for i in short]
-            )
+        others = [i for i in range(len(texts)) if i not in translations]
+        whole = self.translate_sentences(
+            [texts[i] for i in others], options, [numbers[i] for i in others]
         )
-        # Else the texts are cut anywhere.
-        options = options._replace(sentences=find_spec("sentencex") is not None)
-        split = iter(
-            self._split([texts[i] for i in long], options, None, [numbers[i] for i in long])
-        )
-        return [next(split if i in long else others) for i in range(len(texts))]
+        translations.update(zip(others, whole, strict=True))
+        return [translations[i] for i in range(len(texts))]
+
+    def _with_copied_text(self, texts: Sequence[str]) -> set[int]:
+        """The indices of the texts that are no words, or have symbols that the model can't translate."""
+        wordless = [i for i, text in enumerate(texts) if WORDLESS.fullmatch(text)]
+        visible = self.tokenizer.normalizer([texts[i] for i in wordless])
+        places = {i for i, text in zip(wordless, visible, strict=True) if text.strip()}
+        if places and not self.tokenizer.has_letters:
+            places = set()
+        if unknown := self.tokenizer.unknown(texts):
+            places |= {i for i, text in enumerate(texts) if not unknown.isdisjoint(text)}
+        return places
 
     def _split(
         self,
@@ -277,6 +292,7 @@ class Translator(Searcher):
             placeholder_tokens=self.tokenizer.has_placeholder_tokens,
             beam_size=self.config.beam_size,
             can_align="attention" in self.engine.supports,
+            unknown=self.tokenizer.unknown(texts),
         )
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
@@ -317,12 +333,12 @@ class Translator(Searcher):
                 f"There are {len(sources)} sources but {len(given)} targets.",
                 "Give one target per source.",
             )
-        pairs = list(zip(sources, given, strict=True))
+        pairs = list(zip(self.tokenizer.normalizer(sources), composed(given), strict=True))
         if self.tokenizer.has_placeholder_tokens and not masked:
             from transduce.inline.placeholder_tokens import with_shared_tokens
 
             pairs = [with_shared_tokens(*pair) or pair for pair in pairs]
-        places = [i for i, pair in enumerate(pairs) if any(map(VISIBLE.search, pair))]
+        places = [i for i, pair in enumerate(pairs) if any(map(str.strip, pair))]
         source_ids = self.encode([pairs[i][0] for i in places])
         target_ids = self.tokenizer.encode_target([pairs[i][1] for i in places])
         self.check_lengths("Source", source_ids, [i + 1 for i in places])
@@ -334,7 +350,7 @@ class Translator(Searcher):
         ):
             text = pairs[place][1]
             alpha = self.config.length_penalty
-            # Else it was masked.
+            # Else it was masked or composed.
             spans = self.tokenizer.target.spans_in(text, target) if text == given[place] else []
             scored[place] = scored_translation(self.confidence, source, each, alpha, text, spans)
         return scored
@@ -357,9 +373,10 @@ class Translator(Searcher):
         options.check(self.config.beam_size)
         numbers = numbers or range(1, len(sentences) + 1)
         sentences = as_list(sentences, numbers)
+        normalised = self.tokenizer.normalizer(sentences)
         numbered: dict[str, int] = {}  # non-blank texts; repeated texts are searched once
-        for number, text in zip(numbers, sentences, strict=True):
-            if VISIBLE.search(text):
+        for number, text in zip(numbers, normalised, strict=True):
+            if text.strip():
                 numbered.setdefault(text, number)
         texts = list(numbered)
         read = self._readable(texts)
@@ -373,7 +390,24 @@ class Translator(Searcher):
             else translation
             for text, form, translation in zip(texts, read, translations, strict=True)
         }
-        return [translated.get(text, BLANK_TRANSLATION) for text in sentences]
+        return [
+            self._with_original_links(translated.get(form, BLANK_TRANSLATION), text, form)
+            for text, form in zip(sentences, normalised, strict=True)
+        ]
+
+    def _with_original_links(
+        self, translation: Translation, text: str, normalised: str
+    ) -> Translation:
+        """The translation of `normalised`, with links to the words of `text`."""
+        if text == normalised or not translation.links:
+            return translation
+        original = self.tokenizer.normalizer.tracked(text).original
+
+        def relinked(each: Translation) -> Translation:
+            links = tuple(link._replace(source=original(link.source)) for link in each.links)
+            return replace(each, links=links, alternatives=tuple(map(relinked, each.alternatives)))
+
+        return relinked(translation)
 
     def _translate_distinct(
         self, distinct: Sentences, originals: Sequence[str], options: TranslationOptions

@@ -1,6 +1,7 @@
 """BLEU, chrF and TER as sacreBLEU computes them, with signatures, confidence intervals and a significance test.
 
-The metrics expect detokenised text. Scores are comparable only if their signatures are equal.
+The metrics expect detokenised text, and compare it in Unicode's form NFC. Scores are comparable only if
+their signatures are equal.
 """
 
 import math
@@ -17,6 +18,7 @@ from sacrebleu.significance import PairedTest
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.text.languages import main_language
+from transduce.tokens.normalization import composed
 
 MIN_TESTED_SENTENCES = 30  # the bootstrap of fewer sentences underestimates the variance
 MAX_RESAMPLES = 1000  # of the bootstrap; fewer for more than 10,000 sentences, since sacreBLEU keeps all in memory
@@ -142,9 +144,9 @@ def _bootstrap(
     resamples = max(100, min(MAX_RESAMPLES, 10_000_000 // len(references)))
     # More than one job would fork this process with all its threads.
     test = PairedTest(
-        list(outputs.items()),
+        [(name, composed(texts)) for name, texts in outputs.items()],
         of_output,
-        [references],
+        [composed(references)],
         test_type="bs",
         n_samples=resamples,
         n_jobs=1,

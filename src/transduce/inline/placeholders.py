@@ -22,8 +22,10 @@ from transduce.inline.events import (
     Event,
 )
 from transduce.inline.markup_events import events
+from transduce.inline.symbols import with_symbols
 from transduce.tokens.spans import Span
 
+Symbols = re.Pattern[str] | None  # see symbols.py
 CLOSING_QUOTES = dict(zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", strict=True))  # by the opening quote
 # Characters after which, and beginnings before which, a blank may be needed. Vowel signs of Hindi are not in \w.
 BLANK_BEHIND = re.compile(rf"(?![{NO_BLANK}])[\w{VOWEL_SIGNS}{OTHER_STOPS}.,:;!?…%)\]}}>”’»]")
@@ -80,10 +82,15 @@ class Patch(NamedTuple):
     after: bool = False  # whether a blank is added after the replacement, except before punctuation
 
 
-def mask(text: str, *, markup: bool = False, preserve: bool = False) -> Masked:
-    """Mask the tags and placeholders of a text. In markup, runs of blanks are collapsed unless `preserve` is true."""
+def mask(
+    text: str, *, markup: bool = False, preserve: bool = False, symbols: Symbols = None
+) -> Masked:
+    """Mask the tags, the placeholders and the symbols of a text.
+
+    In markup, runs of blanks are collapsed unless `preserve` is true.
+    """
     builder = _Builder(text, collapse=markup and not preserve)
-    for order, event in enumerate(events(text, markup=markup)):
+    for order, event in enumerate(with_symbols(events(text, markup=markup), symbols)):
         builder.add(order, event)
     return Masked("".join(builder.parts), in_order(builder.marks))
 
@@ -207,9 +214,9 @@ def cut(
     ]
 
 
-def intact(source: str, translation: str, *, markup: bool) -> bool:
-    """Whether both texts have the same tags, placeholders and unpaired tags, and the same order of %s, %d and so on."""
-    return _tally(source, markup) == _tally(translation, markup)
+def intact(source: str, translation: str, *, markup: bool, symbols: Symbols = None) -> bool:
+    """Whether both texts have the same tags, placeholders, symbols and unpaired tags, and the same order of %s, %d."""
+    return _tally(source, markup, symbols) == _tally(translation, markup, symbols)
 
 
 class _Opened(NamedTuple):
@@ -380,11 +387,11 @@ def _moved(mark: Mark, by: int) -> Mark:
     return mark._replace(begin=mark.begin + by, end=mark.end + by)
 
 
-def _tally(text: str, markup: bool) -> tuple[Counter[str], list[str], int]:
+def _tally(text: str, markup: bool, symbols: Symbols) -> tuple[Counter[str], list[str], int]:
     """Count each tag and placeholder of a text, list its conversions without numbers, and count the unpaired tags."""
     raws = [
         event.raw
-        for event in events(text, markup=markup)
+        for event in with_symbols(events(text, markup=markup), symbols)
         if event.kind not in ("text", "character")
     ]
     halves = sum(mark.kind == "half" for mark in mask(text, markup=markup).marks) if raws else 0

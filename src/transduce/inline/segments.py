@@ -51,9 +51,10 @@ def whole_words(masked: Masked, spans: Sequence[Span]) -> list[Span]:
     begins = [word.begin for word in words]
     merged: list[Span] = []
     for begin, end in spans:
-        # Index of the last word that begins before the span.
-        before = bisect_left(begins, begin) - 1
-        if merged and before >= 0 and words[before].end > merged[-1][1]:
+        # A word between two spans, such as a bullet, belongs to neither.
+        borders = [*(merged_end for _, merged_end in merged[-1:]), begin]
+        last = [(bisect_left(begins, border) - 1, border) for border in borders]
+        if merged and any(word >= 0 and words[word].end > border for word, border in last):
             merged[-1] = (merged[-1][0], end)
         else:
             merged.append((begin, end))

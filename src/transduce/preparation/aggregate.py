@@ -24,6 +24,7 @@ from transduce.text.pairs import Pair, are_trees, read_pairs, usable
 from transduce.text.rules import DUPLICATE, NEAR_DUPLICATE, PLACEHOLDERS_DIFFER
 from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.learning import MAX_LEARNING_SENTENCES
+from transduce.tokens.normalization import common_quotes
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import LANGUAGE_TAG
 
@@ -79,6 +80,7 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
             *targets,
             ALL_MARKS,
         ]
+    known_quotes = None if data.directions else common_quotes(StagedTexts(sources, every))
     return Tokenizer.train(
         StagedTexts(sources, every),
         targets,
@@ -88,6 +90,7 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
         symbols=data.symbols,
         placeholder_tokens=PLACEHOLDER_TOKENS if data.placeholders == "masked" else "",
         languages=list(dict.fromkeys(map(target_of, data.directions))),
+        quotes=known_quotes,
     )
 
 

@@ -37,6 +37,7 @@ from transduce.text.rules import (
     first_rule,
 )
 from transduce.text.tree_symbols import CLOSE, OPEN, are_of_trees
+from transduce.tokens.normalization import QUOTES, Normalizer, composed
 from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -201,6 +202,21 @@ def languages_in(data: DataConfig, corpus: CorpusConfig) -> Direction:
 def read_corpus(corpus: CorpusConfig, data: DataConfig) -> Iterator[Pair]:
     """Read the pairs of a corpus."""
     return read_pairs(corpus.files, languages_in(data, corpus))
+
+
+def with_normalised_texts(
+    pairs: Iterable[Pair], data: DataConfig, tokenizer: Tokenizer | None
+) -> Iterator[Pair]:
+    """The pairs with the texts that the vocabulary is learnt from, or that the existing `tokenizer` encodes."""
+    in_source = tokenizer.normalizer if tokenizer else Normalizer(QUOTES)
+    stream = iter(pairs)
+    while chunk := list(islice(stream, CHUNK)):
+        sources = [pair.source for pair in chunk]
+        # In a multilingual model, each source is also a target.
+        sources = composed(sources) if data.directions else in_source(sources)
+        targets = composed([pair.target for pair in chunk])
+        for pair, source, target in zip(chunk, sources, targets, strict=True):
+            yield pair._replace(source=source, target=target)
 
 
 def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConfig:

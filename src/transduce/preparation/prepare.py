@@ -27,6 +27,7 @@ from transduce.preparation.passes import (
     read_corpus,
     read_part,
     rules_of,
+    with_normalised_texts,
     with_placeholders,
 )
 from transduce.preparation.prepared import (
@@ -79,12 +80,14 @@ def prepare(
         corpora = []
         for number, corpus in enumerate(data.corpora):
             own = data_of(data, corpus)
-            pairs = read_corpus(corpus, data)
+            pairs = with_normalised_texts(read_corpus(corpus, data), data, tokenizer)
             corpora.append([read_part(pairs, own, aside / STAGED / str(number), tag=corpus.tag)])
         whole = aggregate(data, corpora, replay.valid if replay else ())
         dropped = whole.dropped
         if rewrite:
-            dropped += _rewrite(data, corpora, whole.held_out, whole.cleaning, rewrite, aside)
+            dropped += _rewrite(
+                data, corpora, whole.held_out, whole.cleaning, rewrite, aside, tokenizer
+            )
         if tokenizer and replay:
             tokenizer = extend_vocabulary(
                 data, corpora, tokenizer, vocab_size(whole.pairs), replay.languages
@@ -142,6 +145,7 @@ def _rewrite(
     cleaning: Cleaning,
     rewrite: Rewrite,
     aside: Path,
+    tokenizer: Tokenizer | None,
 ) -> int:
     """Stage the rewritten pairs instead of the training pairs.
 
@@ -166,7 +170,8 @@ def _rewrite(
 
     for number, parts in enumerate(corpora):
         tag = data.corpora[number].tag
-        pairs = apart(rewrite(chain.from_iterable(part.pairs() for part in parts), cleaning), tag)
+        rewritten = rewrite(chain.from_iterable(part.pairs() for part in parts), cleaning)
+        pairs = apart(with_normalised_texts(rewritten, data, tokenizer), tag)
         folder = aside / STAGED / f"rewritten-{number}"
         corpora[number] = [read_part(pairs, clean_again, folder, tag=tag)]
         report = Cleaning(cleaning.counts, cleaning.lines)  # with its own count of pairs read

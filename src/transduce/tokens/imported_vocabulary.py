@@ -4,7 +4,7 @@ A SentencePiece model splits text into pieces, and a list of pieces defines thei
 decode(encode(text)) may differ from the text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 
 from transduce.config.schema import PLACEHOLDER_TOKENS, UNK
@@ -38,6 +38,12 @@ class ImportedVocabulary(Vocabulary):
             [*map(_readable, texts)], out_type=str, num_threads=self.threads
         )
         return pack([[self._ids.get(piece, UNK) for piece in row] for row in rows])
+
+    def known(self, characters: Iterable[str]) -> set[str]:
+        """The characters that are not encoded as UNK."""
+        characters = [*characters]
+        rows = self.encode(characters).lists()
+        return {each for each, row in zip(characters, rows, strict=True) if UNK not in row}
 
     def encode_behind(self, text: str) -> list[int]:
         """The ids of one text, as `encode` returns them."""

@@ -1,4 +1,4 @@
-"""Converts text to token ids and back without loss.
+"""Converts text to token ids and back without loss, except that texts are normalised first.
 
 Both sides share one SentencePiece vocabulary (BPE or unigram), or each side has its own. A character without a piece
 is encoded as its UTF-8 bytes, so the unknown piece never occurs. Encoded texts don't include PAD, BOS or EOS.
@@ -6,19 +6,24 @@ is encoded as its UTF-8 bytes, so the unknown piece never occurs. Encoded texts 
 
 import copy
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
+from unicodedata import category
 
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, verify
 from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.learning import extend_model, learn_model, learn_symbols
-from transduce.tokens.vocabulary import LANGUAGE_TAG, Vocabulary
+from transduce.tokens.normalization import FOLDED, Normalizer, composed
+from transduce.tokens.vocabulary import LANGUAGE_TAG, SPACE, Vocabulary
 
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
 PIECES = "tokenizer.pieces.json"  # the pieces of an imported vocabulary, by id
-FILES = (JOINT, SOURCE, TARGET, PIECES)
+NORMALIZATION = "normalization.json"  # of models whose training normalised the sources
+QUOTES_KEY = "curly_quotes"
+FILES = (JOINT, SOURCE, TARGET, PIECES, NORMALIZATION)
 
 
 class Tokenizer:
@@ -26,13 +31,19 @@ class Tokenizer:
 
     tag: int | None = None  # the id that begins each encoded source; see `into`
 
-    def __init__(self, target: Vocabulary, source: Vocabulary | None = None) -> None:
+    def __init__(
+        self, target: Vocabulary, source: Vocabulary | None = None, quotes: str | None = None
+    ) -> None:
+        """`quotes`: the curly quotes of the sources, if the training normalised the sources."""
         self.target = target
         self.source = source or target
         # Two imported SentencePiece models may share one list of pieces.
         self.joint = source is None or (
             target.listed is not None and source.listed is target.listed
         )
+        self.quotes = quotes
+        # Other models know what their vocabulary has.
+        self.normalizer = Normalizer(self.source.known(FOLDED) if quotes is None else quotes)
 
     @classmethod
     def train(
@@ -46,6 +57,7 @@ class Tokenizer:
         symbols: bool = False,
         placeholder_tokens: str = "",
         languages: Sequence[str] = (),
+        quotes: str | None = None,
     ) -> Self:
         """Learn one joint vocabulary, or one vocabulary for each side, with at most `vocab_size` pieces each.
 
@@ -53,7 +65,7 @@ class Tokenizer:
 
         If `symbols` is true, the targets are linearised trees, and every tree symbol becomes a piece. `vocab_size` does
         not limit these pieces. The characters in `placeholder_tokens` are always separate pieces. Raises UserError if
-        there is no text, or if `vocab_size` leaves no room for the 256 byte pieces.
+        there is no text, or if `vocab_size` leaves no room for the 256 byte pieces. `quotes`: see `Tokenizer`.
         """
         if symbols:
             targets_model = learn_symbols(targets)
@@ -62,12 +74,13 @@ class Tokenizer:
             return cls(
                 Vocabulary(
                     learn_model([sources, targets], vocab_size, kind, placeholder_tokens, tags)
-                )
+                ),
+                quotes=quotes,
             )
         else:
             targets_model = learn_model([targets], vocab_size, kind, placeholder_tokens)
         sources_model = learn_model([sources], vocab_size, kind, placeholder_tokens)
-        return cls(Vocabulary(targets_model), Vocabulary(sources_model))
+        return cls(Vocabulary(targets_model), Vocabulary(sources_model), quotes)
 
     def extended(self, texts: Collection[str], extra: int, languages: Sequence[str]) -> Self:
         """A tokenizer with the same ids, at most `extra` pieces learnt from texts, and tags for target languages.
@@ -94,9 +107,11 @@ class Tokenizer:
             (folder / name).exists() for name in (SOURCE, TARGET)
         )
         target = _open(folder / (TARGET if separate else JOINT), lists[0], threads)
+        quotes = _read_quotes(folder / NORMALIZATION)
         if not separate and len(lists) == 1:
-            return cls(target)
-        return cls(target, _open(folder / (SOURCE if separate else JOINT), lists[-1], threads))
+            return cls(target, quotes=quotes)
+        source = _open(folder / (SOURCE if separate else JOINT), lists[-1], threads)
+        return cls(target, source, quotes)
 
     def save(self, folder: Path | str) -> list[str]:
         """Write the vocabularies into an existing folder and return the names of the files."""
@@ -107,6 +122,8 @@ class Tokenizer:
         if self.is_imported:
             lists = [self.target.listed] if self.joint else [self.target.listed, self.source.listed]
             files[PIECES] = json.dumps(lists, ensure_ascii=False, indent=0).encode()
+        if self.quotes is not None:
+            files[NORMALIZATION] = json.dumps({QUOTES_KEY: self.quotes}).encode()
         for name, content in files.items():
             (Path(folder) / name).write_bytes(content)
         return list(files)
@@ -129,13 +146,13 @@ class Tokenizer:
         return next((tag for tag in self.source.tags if tag.replace("-", "_") == wanted), "")
 
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each source text, or an empty list for an empty text."""
-        rows = self.source.encode(texts).lists()
+        """The ids of each source text, or an empty list if its normalised form is empty."""
+        rows = self.source.encode(self.normalizer(texts)).lists()
         return rows if self.tag is None else [[self.tag, *row] if row else row for row in rows]
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each target text, or an empty list for an empty text."""
-        return self.target.encode(texts).lists()
+        return self.target.encode(composed(texts)).lists()
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Decode rows of target ids to texts. Raises IndexError for an id beyond the vocabulary.
@@ -143,6 +160,17 @@ class Tokenizer:
         PAD, BOS, EOS and UNK are skipped, bytes that are not UTF-8 become U+FFFD, and a line break becomes a space.
         """
         return self.target.decode(rows)
+
+    def unknown(self, texts: Iterable[str]) -> set[str]:
+        """The characters of sources that the vocabulary has no pieces for, also after they were normalised."""
+        characters = {each for each in set[str]().union(*texts) if category(each) != "Cs"}
+        unknown = characters - self.source.known(characters)
+        return {each for each in unknown if self.normalizer([each]) == [each]}
+
+    @cached_property
+    def has_letters(self) -> bool:
+        """Whether the vocabulary of the sources has pieces of letters."""
+        return any(piece.strip(SPACE).isalpha() for piece in self.source.all_pieces())
 
     def same_pieces(self, other: "Tokenizer") -> bool:
         """Whether every id stands for an identical piece in both tokenizers, as an ensemble requires."""
@@ -184,6 +212,19 @@ def _open(file: Path, listed: list[str] | None, threads: int) -> Vocabulary:
         raise UserError(
             f"{file} can't be read: {error}.", "Restore it from another copy of this folder."
         ) from None
+
+
+def _read_quotes(file: Path) -> str | None:
+    """The quotes in `file`, or None if `file` does not exist. Raises UserError if `file` is damaged."""
+    try:
+        quotes = json.loads(file.read_bytes())[QUOTES_KEY]
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        quotes = None
+    if not isinstance(quotes, str):
+        raise UserError(f"{file} is damaged.", "Restore it from another copy of this folder.")
+    return quotes
 
 
 def _read_pieces(file: Path) -> list[list[str]] | list[None]:

@@ -1,7 +1,7 @@
 """Converts text to token ids and back with a SentencePiece model."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Literal, NamedTuple
 
@@ -153,6 +153,14 @@ class Vocabulary:
             self.processor.id_to_piece(token) for token in tokens if self.processor.get_score(token)
         )
         return "char" if all(len(name) == 1 for name in names) else "unigram"
+
+    def known(self, characters: Iterable[str]) -> set[str]:
+        """The characters that have a piece of their own, so that they are not spelled in bytes."""
+        return {
+            each
+            for each in characters
+            if self.processor.piece_to_id(each) != self.processor.unk_id()
+        }
 
     def scores(self) -> list[float | None]:
         """The score of each piece: minus its rank, or its log-probability. None for bytes and special pieces."""

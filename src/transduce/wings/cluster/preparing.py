@@ -111,17 +111,20 @@ def planned_data(plan: Plan) -> DataConfig:
 def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
     """Read and clean the pairs of a shard (first round). Returns False if the results already exist."""
     data = planned_data(plan)
+    vocabulary = plan.call["vocabulary"]
+    tokenizer = Tokenizer.load(vocabulary) if vocabulary else None
 
     def write(aside: Path) -> None:
         for number, (corpus, cut) in enumerate(zip(data.corpora, plan.cuts(shard), strict=True)):
             own = passes.data_of(data, corpus)
             languages = passes.languages_in(data, corpus)
             # Without the tags of a synthetic corpus, as the rules see the texts.
-            beginning = [
-                (pair.source, pair.target) for pair in _part(corpus.files, languages, 0, CHUNK)
-            ]
+            first, pairs = (
+                passes.with_normalised_texts(_part(corpus.files, languages, *part), data, tokenizer)
+                for part in ((0, CHUNK), cut)
+            )
+            beginning = [(pair.source, pair.target) for pair in first]
             checker = Checker(passes.rules_of(own), list(zip(*beginning, strict=True)))
-            pairs = _part(corpus.files, languages, *cut)
             passes.read_part(pairs, own, aside / _corpus(number), checker, tag=corpus.tag)
 
     return _write_once(shard_folder(folder, READ_ROUND, shard), plan, write)

@@ -216,9 +216,10 @@ def _vocabulary(vocabulary: Mapping[str, int], special: Sequence[int]) -> Vocabu
 def _tokenizer(folder: Path, target: Vocabulary, source: Vocabulary | None) -> Tokenizer:
     sides = ((marian.TARGET_MODEL, target), (marian.SOURCE_MODEL, source or target))
     try:
-        return Tokenizer(
-            *(ImportedVocabulary((folder / name).read_bytes(), side.pieces) for name, side in sides)
+        of_target, of_source = (
+            ImportedVocabulary((folder / name).read_bytes(), side.pieces) for name, side in sides
         )
+        return Tokenizer(of_target, of_source)
     except OSError as error:
         raise UserError(
             f"{error.filename} can't be read: {error.strerror}.", ANOTHER_COPY

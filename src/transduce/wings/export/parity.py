@@ -10,7 +10,7 @@ from typing import NamedTuple
 from transduce.config.schema import RunConfig
 from transduce.decoding.directions import encode_sources
 from transduce.decoding.torch_engine import TorchEngine
-from transduce.decoding.translator import VISIBLE, Translator
+from transduce.decoding.translator import Translator
 from transduce.decoding.types import CUT, PLAIN_SEARCH, Engine, Translation
 from transduce.evaluation.scores import Comparison, compare
 from transduce.model_folder import Bundle
@@ -133,13 +133,18 @@ def greedy(engine: Engine, tokenizer: Tokenizer, config: RunConfig) -> Translato
 
 
 def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
-    """The pairs whose sources both programs can translate; raises UserError if there is no such pair."""
+    """The pairs whose sources both programs can translate, with normalised sources.
+
+    Raises UserError if there is no such pair.
+    """
+    normalised = translator.tokenizer.normalizer([pair.source for pair in pairs])
+    pairs = [pair._replace(source=source) for pair, source in zip(pairs, normalised, strict=True)]
     sources = encode_sources(translator.tokenizer, pairs)
     max_tokens = min(MAX_SOURCE_TOKENS, translator.engine.max_positions or MAX_SOURCE_TOKENS)
     fitting = [
         pair
         for pair, ids in zip(pairs, sources, strict=True)
-        if VISIBLE.search(pair.source)
+        if pair.source.strip()
         and len(ids) < max_tokens
         and not TAGGED.match(pair.source)
         and not READ_DIFFERENTLY.search(pair.source)

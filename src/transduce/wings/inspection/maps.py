@@ -10,7 +10,7 @@ from transduce.config.schema import DecodeConfig
 from transduce.decoding.beam import Expansion
 from transduce.decoding.capitals import readable
 from transduce.decoding.torch_engine import TorchEngine
-from transduce.decoding.translator import VISIBLE, Translator
+from transduce.decoding.translator import Translator
 from transduce.decoding.types import PLAIN_SEARCH, Translation, TranslationOptions
 from transduce.model.recording import Record, recording
 from transduce.model.seq2seq import Seq2Seq, make_batch
@@ -47,7 +47,8 @@ def attention_of(
 
     Raises UserError if the text is blank, if the model has no attention, or if the text can't be translated.
     """
-    if not VISIBLE.search(text):
+    text = tokenizer.normalizer([text])[0]
+    if not text.strip():
         raise UserError("The sentence is blank.", "Enter a sentence with words.")
     steps: list[Expansion] = []
     translator = Translator(

@@ -12,6 +12,7 @@ from transduce.decoding.words import Kind, kind, words
 from transduce.system.errors import UserError
 from transduce.text.pairs import read_pairs
 from transduce.text.plain import display_name
+from transduce.tokens.normalization import composed
 from transduce.tokens.spans import Span
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import SPACE, Vocabulary
@@ -69,7 +70,7 @@ class Glossary:
         self._fold = case_folding(language)
         entries: dict[tuple[str, ...], str] = {}
         for number, term in enumerate(terms, 1):
-            source, target = (text.strip() for text in term)
+            source, target = composed([text.strip() for text in term])
             if not _units(source) or not _units(target) or "\n" in source + target:
                 raise UserError(
                     f"Term {number} of the glossary must have a source and a target of one line each."

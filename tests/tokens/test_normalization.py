@@ -1,0 +1,128 @@
+"""Tests of transduce/tokens/normalization.py."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transduce.tokens.normalization import (
+    FOLDED,
+    Normalizer,
+    common_quotes,
+    composed,
+)
+from transduce.tokens.tokenizer import Tokenizer
+
+normalise = Normalizer()
+ODD = [
+    *FOLDED,
+    "e\u0301",
+    "\u1100\u1161\u11a8",
+    "\u200d",
+    "\u200c",
+    "\u200b",
+    "\ufe0f",
+    "  ",
+    "👩",
+    "می",
+]
+odd_texts = st.lists(st.sampled_from(ODD) | st.characters(exclude_characters="\n")).map("".join)
+
+
+@pytest.mark.parametrize(
+    ("text", "normalised"),
+    [
+        ("Ha\u0308user", "Häuser"),  # decomposed
+        ("\u1112\u1161\u11ab", "한"),
+        ("Å", "Å"),  # the sign of Ångström
+        ("10\u202f000 €", "10 000 €"),
+        ("a\u00a0b\u2009c\u3000d\te", "a b c d e"),
+        ("  two   dogs ", "two dogs"),
+        ("Donau\u00addampf\u200bschiff", "Donaudampfschiff"),
+        ("\ufeffone\ufeff", "one"),
+        ("\u202bשלום\u202c\u200f", "שלום"),
+        ("Auf\u200clage", "Auflage"),
+        ("no\u2060break", "nobreak"),
+        ("a\x00b\x7f", "ab"),
+        ("x\ufe0f y\u200d", "x y"),
+        ("Ｈｅｌｌｏ，　ｗｏｒｌｄ！", "Hello, world!"),
+        ("你好，Ｗｏｒｌｄ１！", "你好，World1！"),
+        ("ｶﾞｷﾞ ﾃﾞｽ｡", "ガギ デス。"),
+        ("￥５００", "¥500"),
+        ("ﬁnd oﬃce Ĳsland", "find office IJsland"),
+        ("non\u2011stop", "non-stop"),
+        ("“Hi”, she’s", '"Hi", she\'s'),
+    ],
+)
+def test_equal_and_invisible_characters_are_unified(text, normalised):
+    assert normalise([text]) == [normalised]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x² ½ № ™ …",  # less than NFKC
+        "«Oui» – 5′",
+        "می\u200cخواهم",  # Persian
+        "क\u094d\u200dष",  # Hindi
+        "ന\u0d4d\u200d",  # Malayalam, at the end of a word
+        "👩\u200d🚀 ❤\ufe0f 👍🏽 1\ufe0f\u20e3",
+        "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+        "ភាសា\u200bខ្មែរ",  # Khmer separates words so
+        "你好，世界！",
+    ],
+)
+def test_characters_with_a_meaning_stay(text):
+    assert normalise([text]) == [text]
+
+
+@given(st.lists(odd_texts, max_size=4))
+def test_a_normalised_text_stays_as_it_is(texts):
+    normalised = normalise(texts)
+    assert normalise(normalised) == normalised == composed(normalised)
+
+
+@given(st.lists(odd_texts, max_size=4))
+def test_a_text_is_normalised_the_same_alone_and_together(texts):
+    assert normalise(texts) == [normalise([text])[0] for text in texts]
+
+
+@given(odd_texts)
+def test_each_character_knows_its_origin(text):
+    tracked = normalise.tracked(text)
+    assert [tracked.text] == normalise([text])
+    assert len(tracked.origins) == len(tracked.text)
+    assert all(0 <= begin < end <= len(text) for begin, end in tracked.origins)
+    assert tracked.origins == sorted(tracked.origins)
+
+
+@given(st.text(st.characters(exclude_characters="\n")))
+def test_composition_is_that_of_unicode(text):
+    assert composed([text]) == [unicodedata.normalize("NFC", text)]
+
+
+def test_the_origin_of_a_word_by_hand():
+    tracked = normalise.tracked("\ufeffDie  Ha\u0308u\u00adser")
+    assert tracked.text == "Die Häuser"
+    assert tracked.original((0, 3)) == (1, 4)
+    assert tracked.original((4, 10)) == (6, 14)
+
+
+def test_a_model_keeps_what_its_training_text_had():
+    texts = ["“Yes” 10\u00a0€"] * 20
+    older = Tokenizer.train(texts, texts, vocab_size=300)
+    assert older.normalizer(["“a”\u00a0b\u202fc ‘d’"]) == ["“a”\u00a0b c 'd'"]
+    newer = Tokenizer.train(texts, texts, vocab_size=300, quotes=common_quotes(texts))
+    assert newer.normalizer(["“a”\u00a0b\u202fc ‘d’"]) == ["“a” b c 'd'"]
+
+
+def test_the_normalization_is_saved_with_the_vocabulary(tmp_path):
+    texts = ["a b c"] * 20
+    Tokenizer.train(texts, texts, vocab_size=300, quotes="“”").save(tmp_path)
+    assert Tokenizer.load(tmp_path).normalizer.keep == {"“", "”"}
+
+
+def test_rare_quotes_are_unknown():
+    assert common_quotes(["“a"] + ["b"] * 20_000) == ""
+    assert common_quotes(["“a", "b’s"]) == "’“"
