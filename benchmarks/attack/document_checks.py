@@ -14,6 +14,7 @@ from document_parts import Part
 from lxml import etree
 
 from transduce.text.formats import read_document
+from transduce.tokens.normalization import Normalizer
 from transduce.wings.documents.subtitles import INVISIBLE
 
 CAPITALS = str.maketrans("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -58,7 +59,7 @@ def check_bytes(parts: Sequence[Part], output: str, name: str, exact: bool) -> N
 
 
 def characters(raw: str, name: str) -> Counter[str]:
-    """The characters of a text without white space, in lower case: tags and placeholders may move."""
+    """The characters of a normalised text without white space, in lower case: tags and placeholders may move."""
     if name.endswith((".po", ".pot")):
         lines = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', raw))
         raw = re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t"}.get(match[1], match[1]), lines)
@@ -66,7 +67,8 @@ def characters(raw: str, name: str) -> Counter[str]:
         raw = html.unescape(raw)
     if name.endswith((".srt", ".vtt")):  # marks around a line go with their line
         raw = re.sub(f"[{INVISIBLE}]", "", raw)
-    return Counter("".join(raw.lower().split()))
+    (text,) = Normalizer()([raw])
+    return Counter("".join(text.lower().split()))
 
 
 def check_slots(name: str, content: bytes, output: bytes, redo: bool) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from transduce.config.schema import DataConfig
 from transduce.evaluation import scores
-from transduce.evaluation.evaluate import _direction
+from transduce.evaluation.evaluate import direction_of
 from transduce.evaluation.perplexity import Validation, mean_validation, perplexity
 from transduce.evaluation.scores import _recommended, compare, score
 from transduce.system.errors import UserError
@@ -201,9 +201,9 @@ def test_better_validation_has_lower_cost():
 def test_pairs_have_their_own_direction_or_that_of_the_corpus():
     """It decides how sacreBLEU tokenises the translations."""
     corpus = DataConfig(source="en", target="de")
-    assert _direction([Pair("a", "b", Origin("", 1), "de-zh")], corpus) == Direction("de", "zh")
+    assert direction_of([Pair("a", "b", Origin("", 1), "de-zh")], corpus) == Direction("de", "zh")
     assert (
-        _direction([Pair("a", "b", Origin("", 1))], corpus)
-        == _direction([], corpus)
+        direction_of([Pair("a", "b", Origin("", 1))], corpus)
+        == direction_of([], corpus)
         == Direction("en", "de")
     )

@@ -106,6 +106,7 @@ def test_a_model_folder_holds_what_a_model_needs(model):
         "sources.json",
         "run.json",
         "tokenizer.model",
+        "tokenizer.normalization.json",
         "model.safetensors",
         "metrics.json",
         "README.md",

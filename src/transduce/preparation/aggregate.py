@@ -80,7 +80,8 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
             *targets,
             ALL_MARKS,
         ]
-    known_quotes = None if data.directions else common_quotes(StagedTexts(sources, every))
+    is_normalised = not (data.directions or data.symbols)
+    quotes = common_quotes(StagedTexts(sources, every)) if is_normalised else None
     return Tokenizer.train(
         StagedTexts(sources, every),
         targets,
@@ -90,7 +91,7 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
         symbols=data.symbols,
         placeholder_tokens=PLACEHOLDER_TOKENS if data.placeholders == "masked" else "",
         languages=list(dict.fromkeys(map(target_of, data.directions))),
-        quotes=known_quotes,
+        quotes=quotes,
     )
 
 

@@ -37,7 +37,7 @@ from transduce.text.rules import (
     first_rule,
 )
 from transduce.text.tree_symbols import CLOSE, OPEN, are_of_trees
-from transduce.tokens.normalization import QUOTES, Normalizer, composed
+from transduce.tokens.normalization import CURLY_QUOTES, Normalizer, composed
 from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -208,12 +208,13 @@ def with_normalised_texts(
     pairs: Iterable[Pair], data: DataConfig, tokenizer: Tokenizer | None
 ) -> Iterator[Pair]:
     """The pairs with the texts that the vocabulary is learnt from, or that the existing `tokenizer` encodes."""
-    in_source = tokenizer.normalizer if tokenizer else Normalizer(QUOTES)
+    in_source = tokenizer.normalizer if tokenizer else Normalizer(CURLY_QUOTES)
     stream = iter(pairs)
     while chunk := list(islice(stream, CHUNK)):
         sources = [pair.source for pair in chunk]
-        # In a multilingual model, each source is also a target.
-        sources = composed(sources) if data.directions else in_source(sources)
+        # In a multilingual model, each source is also a target; in a parser, each word has a tag.
+        is_composed = data.directions or data.symbols
+        sources = composed(sources) if is_composed else in_source(sources)
         targets = composed([pair.target for pair in chunk])
         for pair, source, target in zip(chunk, sources, targets, strict=True):
             yield pair._replace(source=source, target=target)

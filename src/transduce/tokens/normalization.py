@@ -18,8 +18,10 @@ JOINING = (
     r"\u0600-\u0dff\u0f00-\u109f\u1780-\u18af\u1a20-\u1cff\ua800-\uabff\ufb50-\ufdcf\ufdf0-\ufdff\ufe70-\ufefc"
     r"\U00010a00-\U00011fff"
 )
-UNSPACED = r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"  # scripts in which U+200B separates words
-PICTURES = (
+WITHOUT_BLANKS = (
+    r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"  # scripts in which U+200B separates words
+)
+PICTOGRAMS = (
     r"\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u27bf\u2900-\u29ff\u2b00-\u2bff\u3030\u303d\u3297\u3299"
     r"\U0001f000-\U0001faff"
 )
@@ -29,36 +31,38 @@ NEVER_VISIBLE = (  # marks for the direction of text, for line breaks, for other
     r"\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0001\U000e0100-\U000e01ef"
 )
 SOMETIMES_VISIBLE = r"\u200b-\u200d\ufe00-\ufe0f\U000e0020-\U000e007f"
-INVISIBLE = re.compile(
+MEANINGLESS = re.compile(
     rf"""
     [{NEVER_VISIBLE}]
-    | (?<![{UNSPACED}])\u200b | \u200b(?![{UNSPACED}])
+    | (?<![{WITHOUT_BLANKS}])\u200b | \u200b(?![{WITHOUT_BLANKS}])
     | (?<![{JOINING}])\u200c
-    | (?<![{JOINING}{PICTURES}])(?<![{PICTURES}]\ufe0f)\u200d
-    | (?<![{PICTURES}0-9\#*])[\ufe00-\ufe0f]  # how a picture looks
+    | (?<![{JOINING}{PICTOGRAMS}])(?<![{PICTOGRAMS}]\ufe0f)\u200d
+    | (?<![{PICTOGRAMS}0-9\#*])[\ufe00-\ufe0f]  # how a picture looks
     | (?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0020-\U000e007f]+  # of the flag of England
     """,
     re.VERBOSE,
 )
 BLANKS_AROUND = re.compile(r"\A +| +\Z")
 BLANKS = re.compile(" {2,}")
-SPACES = "\t\v\f\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+OTHER_SPACES = "\t\v\f\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
-WIDE_SIGNS = "".join(each for each in map(chr, range(0xFF01, 0xFF5F)) if not each.isalnum())
+WIDE_PUNCTUATION = "".join(each for each in map(chr, range(0xFF01, 0xFF5F)) if not each.isalnum())
 # Beside these, wide signs are usual: Chinese and Japanese.
-WITH_WIDE_SIGNS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uff66-\uff9f\U00020000-\U0003ffff]")
+WITH_WIDE_PUNCTUATION = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff\uff66-\uff9f\U00020000-\U0003ffff]"
+)
 COMPATIBLE = "Ĳĳﬀﬁﬂﬃﬄﬅﬆ" + "".join(  # ligatures, wide Latin letters, narrow kana and Hangul
     each
     for each in map(chr, range(0xFF01, 0xFFEF))
     if unicodedata.decomposition(each) and " " not in unicodedata.normalize("NFKC", each)
 )
-QUOTES = dict(zip("“”„‟‘’‚‛", "\"\"\"\"''''", strict=True))
+CURLY_QUOTES = dict(zip("“”„‟‘’‚‛", "\"\"\"\"''''", strict=True))
 FOLDED = {
-    **dict.fromkeys(SPACES, " "),
+    **dict.fromkeys(OTHER_SPACES, " "),
     **{each: unicodedata.normalize("NFKC", each) for each in COMPATIBLE},
     **dict.fromkeys("\u2010\u2011", "-"),
-    **QUOTES,
+    **CURLY_QUOTES,
 }
 
 
@@ -92,14 +96,19 @@ class Tracked(NamedTuple):
 
 
 class Normalizer:
-    """Normalises sources, except for the characters in `keep`, which the model knows as they are."""
+    """Normalises sources, except for the characters in `keep`, which the model knows as they are.
 
-    def __init__(self, keep: Iterable[str] = ()) -> None:
+    With `only_composed`, texts are only brought into Unicode's form NFC.
+    """
+
+    def __init__(self, keep: Iterable[str] = (), *, only_composed: bool = False) -> None:
         self.keep = frozenset(keep)
+        self._only_composed = only_composed
         self._folded = {each: form for each, form in FOLDED.items() if each not in self.keep}
         folded = "".join(map(re.escape, self._folded))
+        folded = folded or "\uffff"  # which no text has
         self._all = re.compile(f"[{folded}]")
-        self._beside_wide_signs = re.compile(f"(?![{WIDE_SIGNS}])[{folded}]")
+        self._beside_wide_signs = re.compile(f"(?![{WIDE_PUNCTUATION}])[{folded}]")
         self._unusual = re.compile(f"[{NEVER_VISIBLE}{SOMETIMES_VISIBLE}{folded}]")
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
@@ -115,9 +124,11 @@ class Normalizer:
     def tracked(self, text: str) -> Tracked:
         """A normalised text with the origins of its characters."""
         tracked = Tracked(text, [(place, place + 1) for place in range(len(text))])
-        folded = self._beside_wide_signs if WITH_WIDE_SIGNS.search(text) else self._all
+        if self._only_composed:
+            return _tracked_composed(tracked)
+        folded = self._beside_wide_signs if WITH_WIDE_PUNCTUATION.search(text) else self._all
         tracked = _tracked_composed(tracked)
-        tracked = tracked.replaced(_found(INVISIBLE, tracked.text), lambda _: "")
+        tracked = tracked.replaced(_found(MEANINGLESS, tracked.text), lambda _: "")
         tracked = tracked.replaced(_found(folded, tracked.text), self._folded.__getitem__)
         tracked = _tracked_composed(tracked)
         tracked = tracked.replaced(_found(BLANKS_AROUND, tracked.text), lambda _: "")
@@ -128,7 +139,7 @@ def common_quotes(sources: Collection[str]) -> str:
     """The curly quotes that the model will know from the sources of its training."""
     counts = Counter[str]()
     for text in sources:
-        counts.update(QUOTES.keys() & set(text) if not text.isascii() else ())
+        counts.update(CURLY_QUOTES.keys() & set(text) if not text.isascii() else ())
     least = len(sources) * MIN_QUOTE_SHARE
     return "".join(sorted(each for each in counts if counts[each] >= least))
 

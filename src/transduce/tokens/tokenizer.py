@@ -21,7 +21,7 @@ from transduce.tokens.vocabulary import LANGUAGE_TAG, SPACE, Vocabulary
 
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
 PIECES = "tokenizer.pieces.json"  # the pieces of an imported vocabulary, by id
-NORMALIZATION = "normalization.json"  # of models whose training normalised the sources
+NORMALIZATION = "tokenizer.normalization.json"  # of models whose training normalised the sources
 QUOTES_KEY = "curly_quotes"
 FILES = (JOINT, SOURCE, TARGET, PIECES, NORMALIZATION)
 
@@ -42,8 +42,12 @@ class Tokenizer:
             target.listed is not None and source.listed is target.listed
         )
         self.quotes = quotes
-        # Other models know what their vocabulary has.
-        self.normalizer = Normalizer(self.source.known(FOLDED) if quotes is None else quotes)
+        self.normalizer = Normalizer(
+            # Other models know what their vocabulary has.
+            self.source.known(FOLDED) if quotes is None else quotes,
+            # The words of parsers stay as they are: each has a tag.
+            only_composed=bool(self.target_symbols()),
+        )
 
     @classmethod
     def train(

@@ -16,7 +16,7 @@ from transduce.preparation.prepared import Prepared, is_prepared, read_facts
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import remove_leftovers
-from transduce.tokens.tokenizer import JOINT, PIECES, SOURCE, TARGET
+from transduce.tokens.tokenizer import FILES
 from transduce.training.announce import announcement, updates_in_budget
 from transduce.training.autobatch import Trial, check_memory, has_fast_bfloat16, try_batches
 from transduce.training.checkpoint import TrainState, load_checkpoint, save_checkpoint
@@ -91,10 +91,7 @@ def leftovers(out: Path) -> set[str]:
             model_folder.CHECKPOINTS,
             model_folder.SOURCES,
             model_folder.RUN,
-            JOINT,
-            SOURCE,
-            TARGET,
-            PIECES,
+            *FILES,
         }
     if names - ours or (out.exists() and not out.is_dir()):
         raise UserError(
