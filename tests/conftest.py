@@ -11,6 +11,8 @@ import hypothesis
 import pytest
 import torch
 
+import transduce
+from corpora import write_texts
 from forked import load_languages_once, measure_quickly
 from transduce.evaluation import scores
 
@@ -58,3 +60,39 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator["webdriver.Chr
     browser = start_browser(tmp_path_factory.mktemp("downloads"))
     yield browser
     browser.quit()
+
+
+# -- the cache --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that has begun to learn to reverse words."""
+    folder = tmp_path_factory.mktemp("engines")
+    options = {
+        "data.vocab_size": 300,
+        "data.max_tokens": 256,
+        "data.holdout": 20,
+        "model.num_encoder_layers": 1,
+        "model.num_decoder_layers": 1,
+        "model.d_model": 32,
+        "model.d_ff": 64,
+        "model.num_heads": 2,
+        "model.dropout": 0.1,
+        "train.steps": 150,
+        "train.warmup": 50,
+        "train.save_every": 50,
+        "train.validate_every": 150,
+        "train.threads": 1,
+        "train.precision": "float32",
+        "decode.max_extra_tokens": 2,
+    }
+    files = write_texts(folder, "train", 300, seed=0)
+    return transduce.train(folder / "model", train=files, options=options).folder
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty one."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "transduce" / "engines"

@@ -40,6 +40,7 @@ PRELOADED = [
 ]
 OPTIONS = (
     "-q",
+    "--import-mode=importlib",
     "--no-header",
     "-p",
     "no:cacheprovider",

@@ -2,13 +2,17 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics.chrf import CHRF
 
+from phrases import SOURCES, phrases
 from transduce.decoding.minimum_bayes_risk import by_expected_chrf
-from transduce.decoding.types import Hypothesis
+from transduce.decoding.types import (
+    Hypothesis,
+)
 
 TEXTS = st.lists(st.text("abc ", min_size=1, max_size=8), min_size=1, max_size=6, unique=True)
 
@@ -50,3 +54,27 @@ def test_a_text_that_resembles_others_beats_the_most_probable_one() -> None:
         )
         == "zzz"
     )
+
+
+def test_minimum_risk_orders_the_beam_by_expected_chrf(translator):
+    sources = [
+        *phrases(5, seed=3),
+        "zebra",
+        "dog zebra cat",
+        *(" ".join(SOURCES[i : i + 4]) for i in range(10)),
+    ]
+    mbr = replace(translator, config=replace(translator.config, mbr="chrf", retry_loops=False))
+    plain = replace(translator, config=replace(translator.config, retry_loops=False))
+    changed = 0
+    for n_best in (1, 2, 4):
+        found = mbr.translate(sources, n_best=n_best)
+        for best, other in zip(plain.translate(sources, n_best=4), found, strict=True):
+            beam = {
+                each.text: Hypothesis(each.score, list(each.tokens))
+                for each in (best, *best.alternatives)
+            }
+            chosen = [(each.text, each.score) for each in (other, *other.alternatives)]
+            ordered = by_expected_chrf(beam, mbr.config.length_penalty)
+            assert chosen == [(text, score) for text, (score, _) in ordered.items()][:n_best]
+            changed += best.text != other.text
+    assert changed

@@ -2,9 +2,7 @@
 
 import copy
 import itertools
-import random
 import sys
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -13,12 +11,11 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from transduce.config.schema import EOS, PAD, DataConfig, DecodeConfig, ModelConfig
+from phrases import CONFIG, SOURCES, TARGETS, WORDS, german, model_config, own, phrases
+from transduce.config.schema import EOS, DataConfig
 from transduce.decoding import translator as translator_module
 from transduce.decoding.confidence import MIN_AREA
 from transduce.decoding.loading import check_directions, shared_tokenizer
-from transduce.decoding.minimum_bayes_risk import by_expected_chrf
-from transduce.decoding.ranking import rank
 from transduce.decoding.repetition import is_loop
 from transduce.decoding.searcher import Fallback
 from transduce.decoding.torch_engine import TorchEngine
@@ -27,17 +24,13 @@ from transduce.decoding.types import (
     BLANK_TRANSLATION,
     CUT,
     DETACHED,
-    EMPTY,
     LOOP,
-    UNTRANSLATED,
     Hypothesis,
     Scored,
-    Sentences,
     TranslationOptions,
 )
 from transduce.evaluation.calibration import calibrate
 from transduce.model.build import build
-from transduce.model.seq2seq import Seq2Seq, make_batch, target_log_probs
 from transduce.system.errors import UserError
 from transduce.text.languages import Direction
 from transduce.text.pairs import Origin, Pair
@@ -45,84 +38,6 @@ from transduce.tokens.batching import batches
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2.convert import convert
 from transduce.wings.ct2.engine import CTranslate2Engine
-
-WORDS = {
-    "dog": "Hund",
-    "cat": "Katze",
-    "house": "Haus",
-    "red": "rot",
-    "big": "groß",
-    "sees": "sieht",
-}
-CONFIG = DecodeConfig(beam_size=4, max_extra_tokens=4, max_tokens=128)
-
-
-def german(text: str) -> str:
-    return " ".join(WORDS[word] for word in text.split())
-
-
-def phrases(count: int, seed: int) -> list[str]:
-    choice = random.Random(seed)
-    return [" ".join(choice.choices(list(WORDS), k=choice.randint(1, 3))) for _ in range(count)]
-
-
-SOURCES = phrases(300, seed=1)
-TARGETS = [german(text) for text in SOURCES]
-
-
-@pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
-    return Tokenizer.train(SOURCES, TARGETS, vocab_size=340)
-
-
-def model_config(tokenizer: Tokenizer) -> ModelConfig:
-    return ModelConfig(
-        vocab_size=tokenizer.target.size,
-        d_model=32,
-        d_ff=64,
-        num_heads=4,
-        num_encoder_layers=1,
-        num_decoder_layers=1,
-        dropout=0.0,
-    )
-
-
-@pytest.fixture(scope="module")
-def model(tokenizer: Tokenizer) -> Seq2Seq:
-    """A model that has learnt to translate word for word; two seconds of training."""
-    model, steps, choice = build(model_config(tokenizer)), 200, random.Random(2)
-    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
-    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, steps)
-    sources, targets = tokenizer.encode_source(SOURCES), tokenizer.encode_target(TARGETS)
-    for _ in range(steps):
-        chosen = choice.sample(range(len(SOURCES)), 32)
-        batch = make_batch([sources[i] for i in chosen], [targets[i] for i in chosen])
-        log_probs = target_log_probs(model(batch.src, batch.tgt_in), batch.tgt_out)
-        loss = -log_probs[batch.tgt_out != PAD].sum() / batch.num_tokens
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-    return model
-
-
-def own(models: Sequence[Seq2Seq], tokenizer: Tokenizer, config: DecodeConfig) -> Translator:
-    return Translator(TorchEngine(models), tokenizer, config)
-
-
-@pytest.fixture(scope="module", params=["torch", "ctranslate2"])
-def translator(
-    model: Seq2Seq,
-    tokenizer: Tokenizer,
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Translator:
-    """All engines obey the same laws."""
-    if request.param == "torch":
-        return own([model], tokenizer, CONFIG)
-    folder, config = tmp_path_factory.mktemp("engine"), model_config(tokenizer)
-    convert(model, config, folder, "float32")
-    return Translator(CTranslate2Engine(folder, "float32", config, threads=2), tokenizer, CONFIG)
 
 
 def test_requests_that_are_searched_at_the_same_time_find_the_same(model, tokenizer):
@@ -174,31 +89,9 @@ def test_translator_translates_learned_sentences(translator):
     assert {translation.flags for translation in translations} == {()}
 
 
-def test_minimum_risk_orders_the_beam_by_expected_chrf(translator):
-    sources = [
-        *phrases(5, seed=3),
-        "zebra",
-        "dog zebra cat",
-        *(" ".join(SOURCES[i : i + 4]) for i in range(10)),
-    ]
-    mbr = replace(translator, config=replace(translator.config, mbr="chrf", retry_loops=False))
-    plain = replace(translator, config=replace(translator.config, retry_loops=False))
-    changed = 0
-    for n_best in (1, 2, 4):
-        found = mbr.translate(sources, n_best=n_best)
-        for best, other in zip(plain.translate(sources, n_best=4), found, strict=True):
-            beam = {
-                each.text: Hypothesis(each.score, list(each.tokens))
-                for each in (best, *best.alternatives)
-            }
-            chosen = [(each.text, each.score) for each in (other, *other.alternatives)]
-            ordered = by_expected_chrf(beam, mbr.config.length_penalty)
-            assert chosen == [(text, score) for text, (score, _) in ordered.items()][:n_best]
-            changed += best.text != other.text
-    assert changed
-
-
 blanks = st.sampled_from(["", " ", "   ", "\t", "\u3000", "\u2028", "\r"])
+
+
 lines = st.one_of(
     blanks,
     st.sampled_from(SOURCES),
@@ -530,16 +423,6 @@ def test_a_loop_is_searched_again(model, tokenizer):
         trigrams = list(zip(*(translation.tokens[i:] for i in range(3)), strict=False))
         assert len(set(trigrams)) == len(trigrams) > 5
         assert not is_loop(source.split(), translation.tokens)
-
-
-def test_a_translation_that_copies_its_source_or_is_empty_is_flagged(tokenizer):
-    texts = ["ein kleiner mann", "Angela Merkel", "eine katze"]
-    n_best_lists = [[Hypothesis(-1.0, ids)] for ids in [*tokenizer.encode_target(texts[:2]), []]]
-    sentences = Sentences(texts, tokenizer.encode_source(texts), [1, 2, 3])
-    ranked = rank(
-        sentences, n_best_lists, tokenizer, CONFIG, None, limits=[99, 99, 99], loops=(), n_best=1
-    )
-    assert [translation.flags for translation, _ in ranked] == [(UNTRANSLATED,), (), (EMPTY,)]
 
 
 def test_wrong_words_have_less_confidence_than_right_ones(model, tokenizer):

@@ -1,8 +1,6 @@
 """Confidence is a calibrated probability, kept with the model."""
 
-import dataclasses
 import itertools
-import json
 import math
 
 import numpy as np
@@ -10,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fitted import CHRF, GOOD, LOGITS, RANDOM, VALUES
 from models import SIZES
 from transduce.config.parse import configure
 from transduce.config.schema import DecodeConfig
-from transduce.decoding.confidence import Confidence, Regression, features, word_features
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Translation
@@ -27,19 +25,8 @@ from transduce.evaluation.calibration import (
     regression,
 )
 from transduce.model.build import build
-from transduce.model_folder import CONFIDENCE
-from transduce.system.errors import UserError
 from transduce.text.pairs import Origin, Pair
 from transduce.tokens.tokenizer import Tokenizer
-
-RANDOM = np.random.default_rng(1)
-VALUES = np.column_stack(
-    (RANDOM.normal(-1, 0.5, 4000), RANDOM.normal(2, 0.5, 4000), RANDOM.normal(0, 0.2, 4000))
-)
-LOGITS = 0.3 + 3 * (VALUES[:, 0] + 1) - (VALUES[:, 1] - 2)  # the third feature says nothing
-GOOD = RANDOM.random(4000) < 1 / (1 + np.exp(-LOGITS))
-CHRF = np.where(GOOD, RANDOM.uniform(50, 100, 4000), RANDOM.uniform(0, 40, 4000))
-CHRF += 1e-3 * RANDOM.random(4000)
 
 
 def test_fit_recovers_the_true_probabilities():
@@ -106,22 +93,6 @@ def test_the_calibration_error_by_hand():
     )
 
 
-def test_features_by_hand():
-    assert features(-6.0, 3, 6) == pytest.approx((-1.0, math.log(6), math.log(2)))
-
-
-def test_features_of_words_by_hand():
-    spans, log_probs = [(0, 3), (3, 5), (5, 5), (5, 11)], [-1.0, -2.0, -0.5, -0.25, -0.25]
-    assert word_features("Haus, weit", spans[:2], log_probs) == {
-        (0, 4): (-3, -0.8),
-        (4, 5): (-2, -0.8),
-    }
-    assert word_features("Haus, weit", [], log_probs) == {}
-    assert word_features("Haus, weit", spans, log_probs)[6, 10] == (-0.25, -0.8)
-    of_bytes = [(0, 1), (1, 2), (2, 2), (2, 2), (2, 2), (2, 3)]
-    assert word_features("a 😀", of_bytes, [-1.0] * 6)[2, 3] == (-4, -1)
-
-
 def test_words_without_blanks_between_them_are_right_if_the_reference_has_them(monkeypatch):
     texts = ["".join(order) for order in itertools.permutations(("我们", "昨天", "北京", "今天"))]
     tokenizer = Tokenizer.train(texts, texts, vocab_size=300)
@@ -142,19 +113,3 @@ def test_words_without_blanks_between_them_are_right_if_the_reference_has_them(m
     monkeypatch.setattr(calibration, "_fit", lambda _, is_right, __: seen.extend(is_right) or made)
     assert fit_words(translator, pairs, tokenizer.encode_source(["a"] * 24), translations)
     assert sum(seen) > 30 and seen == sorted(seen, reverse=True)
-
-
-def test_confidence_survives_saving_and_loading(tmp_path):
-    confidence = fit(VALUES, CHRF)
-    assert Confidence.load(tmp_path) is None
-    (tmp_path / CONFIDENCE).write_text(confidence.to_json())
-    assert Confidence.load(tmp_path) == confidence
-    of_words = Regression((0.0,) * 3, (1.0,) * 3, (0.1, 0.2, 0.3), 0.5, 100, 0.9, 0.1)
-    (tmp_path / CONFIDENCE).write_text(dataclasses.replace(confidence, words=of_words).to_json())
-    assert Confidence.load(tmp_path) == dataclasses.replace(confidence, words=of_words)
-    values = dataclasses.asdict(confidence)
-    no_scale = json.dumps(values | {"scales": [0] * 3})
-    for damaged in ("", "[]", json.dumps(values | {"more": 1}), json.dumps({"bias": 1}), no_scale):
-        (tmp_path / CONFIDENCE).write_text(damaged)
-        with pytest.raises(UserError, match=r"confidence\.json is damaged"):
-            Confidence.load(tmp_path)

@@ -4,20 +4,17 @@ import math
 from importlib.util import find_spec
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from transduce.config.schema import DataConfig
 from transduce.evaluation import scores
-from transduce.evaluation.evaluate import direction_of
-from transduce.evaluation.perplexity import Validation, mean_validation, perplexity
 from transduce.evaluation.scores import _recommended, compare, score
 from transduce.system.errors import UserError
-from transduce.text.languages import Direction
-from transduce.text.pairs import Origin, Pair
 
 REFERENCES = ["the cat sat on the mat", "a dog runs in the garden", "she reads a very long book"]
+
+
 GOOD = ["the cat sat on the mat", "a dog runs in a garden", "she reads a long book"]
+
+
 BAD = ["cat the", "garden dog in a", "book"]
 
 
@@ -149,61 +146,3 @@ def test_wrong_inputs_are_refused():
         score(GOOD, REFERENCES, tokenize="13b")
     with pytest.raises(UserError, match="nothing to score"):
         score([], [])
-
-
-def test_perplexity_by_hand():
-    # Two words in three pieces and an end, each one in eight; one word in one piece and an end, each one in two.
-    found = perplexity([4 * math.log(1 / 8), 2 * math.log(1 / 2)], [4, 2], ["zwei Wörter", "eins"])
-    assert found.per_token == pytest.approx(2 ** (14 / 6))
-    assert found.per_word == pytest.approx(2 ** (14 / 5))
-    assert (found.num_tokens, found.num_words) == (6, 5)
-
-
-def test_blank_lines_change_no_perplexity():
-    assert perplexity([-3.0, 0.0], [3, 0], ["a b", "  "]) == perplexity([-3.0], [3], ["a b"])
-    assert math.isnan(perplexity([], [], []).per_token)
-    assert perplexity([-1e6], [2], ["a"]).per_token == math.inf
-
-
-@given(
-    st.lists(st.tuples(st.floats(-50, 0), st.integers(1, 20)), min_size=1, max_size=10),
-    st.randoms(),
-)
-def test_perplexity_averages_over_tokens_not_sentences(sentences, random):
-    log_probs, counts = zip(*sentences, strict=True)
-    whole = perplexity(log_probs, counts, ["w"] * len(counts))
-    assert whole.per_token == pytest.approx(math.exp(-sum(log_probs) / sum(counts)))
-    random.shuffle(sentences)
-    log_probs, counts = zip(*sentences, strict=True)
-    assert perplexity(log_probs, counts, ["w"] * len(counts)) == whole
-
-
-def test_validations_of_several_directions_are_averaged():
-    results = [Validation(2.0, 10.0, 30.0), Validation(8.0, 20.0, 50.0)]
-    mean = mean_validation(results)
-    assert mean == pytest.approx((4.0, 15.0, 40.0)), "perplexity: the geometric mean"
-    assert mean_validation(results[:1]) == results[0] and mean_validation([]) is None
-
-
-def test_better_validation_has_lower_cost():
-    better, worse, begun = (
-        Validation(2.0, 20.0, 40.0),
-        Validation(3.0, 10.0, 30.0),
-        Validation(9.0, 0.5, 10.0),
-    )
-    for by in ("perplexity", "bleu", "chrf"):
-        assert better.cost(by) < worse.cost(by)
-        assert begun.cost(by) == Validation(9.0).cost(by) == 9.0, (
-            "by perplexity while BLEU says little"
-        )
-
-
-def test_pairs_have_their_own_direction_or_that_of_the_corpus():
-    """It decides how sacreBLEU tokenises the translations."""
-    corpus = DataConfig(source="en", target="de")
-    assert direction_of([Pair("a", "b", Origin("", 1), "de-zh")], corpus) == Direction("de", "zh")
-    assert (
-        direction_of([Pair("a", "b", Origin("", 1))], corpus)
-        == direction_of([], corpus)
-        == Direction("en", "de")
-    )

@@ -14,6 +14,7 @@ from command_line import run
 from corpora import reverse_texts
 from models import make_model
 from servers import store_of
+from texts_with_tokens import A, B, C
 from transduce.config.schema import PLACEHOLDER_TOKENS, CorpusConfig, DataConfig
 from transduce.decoding.loading import load
 from transduce.decoding.plan import LOST, Plan
@@ -33,6 +34,8 @@ from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.service import Order, Service
 
 WORDS = ["a", "dog,", "L'eau", "3.5", "“yes”", "(so", "end."]
+
+
 NAMES = [
     "{0}",
     "{1}",
@@ -44,7 +47,11 @@ NAMES = [
     "{{ limit }}",
     "&nbsp;",
 ]
+
+
 TAGS = ["**bold**", "<b>{0}</b>", "<i>two words</i>", "`a <https://b.c>`_", "<br/>"]
+
+
 TEXTS = st.lists(st.sampled_from([*WORDS, *NAMES, *TAGS])).map(" ".join)
 
 
@@ -133,18 +140,6 @@ def assembled(text: str, *translations: str) -> Translation:
     return plan.assemble([Translation(each, -1.0, ()) for each in translations])[0]
 
 
-A, B, C = PLACEHOLDER_TOKENS[:3]
-
-
-def test_a_sentence_has_its_own_tokens() -> None:
-    plan = Plan(["Open {0} with %s. Close {1}, {1}."], "en", placeholder_tokens=True)
-    assert plan.sentences == [f"Open {A} with {B}.", "Open with.", f"Close {A}, {A}.", "Close,."]
-    made = plan.assemble(
-        [Translation(each, -1.0, ()) for each in (f"Mit {B} {A}.", "Auf.", f"{A}, {A} zu.", "Zu.")]
-    )
-    assert (made[0].text, made[0].flags) == ("Mit %s {0}. {1}, {1} zu.", ())
-
-
 def test_invented_tokens_are_removed_and_flagged() -> None:
     assert assembled("Open {0}.", f"Öffne {A} {B}.", "Öffne.").text.replace("{0}", "") in (
         "Öffne .",
@@ -154,23 +149,6 @@ def test_invented_tokens_are_removed_and_flagged() -> None:
     made = assembled("Open it.", f"Öffne {C} es{B}.")
     assert (made.text, made.flags) == ("Öffne es.", (LOST,))
     assert stray_tokens(f"{A} a", f"b {A} {B}{C}")[0].begin == 3
-
-
-def test_a_text_that_holds_such_characters_keeps_them() -> None:
-    plan = Plan([f"A {B} here. And {{0}} there."], "en", placeholder_tokens=True)
-    assert plan.assemble([Translation(each, -1.0, ()) for each in plan.sentences])[
-        0
-    ].text.startswith(f"A {B} here.")
-
-
-def test_unsplit_text_shares_its_tokens() -> None:
-    plan = Plan(["  One. Two. {0} ", " ", ""], None, placeholder_tokens=True)
-    assert plan.sentences == [f"One. Two. {A}", "One. Two."]
-    assert [made.text for made in plan.assemble([Translation(f"{A} x", -1.0, ())] * 2)] == [
-        "  {0} x ",
-        " ",
-        "",
-    ]
 
 
 # -- vocabularies and corpora -----------------------------------------------------------------------------

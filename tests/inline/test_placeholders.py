@@ -3,7 +3,6 @@
 import re
 import time
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import chain
 
 import pytest
@@ -11,12 +10,10 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from lxml import etree
 
+from marked_texts import MARKUP, PLAIN, WORDS, links
 from transduce.decoding.plan import Plan
 from transduce.decoding.types import BLANK_TRANSLATION, TERM, Term, Translation, TranslationOptions
-from transduce.inline.events import IN_ALL, IN_PLAIN_TEXT
-from transduce.inline.markup import attribute, pieces, speller
-from transduce.inline.markup_events import events
-from transduce.inline.numbers import same_numbers
+from transduce.inline.markup import speller
 from transduce.inline.placeholder_removal import is_text, without_words
 from transduce.inline.placeholders import (
     Masked,
@@ -30,114 +27,7 @@ from transduce.inline.segments import split, whole_words
 from transduce.text.formats import read_document
 from transduce.wings.serving.languages import without_markup
 
-WORDS = ["a", "red", "Haus", "l'eau", "3.5", "Dr.", "x", "so,", "(yes)", "»Ja«", "你好", "end."]
-PLACEHOLDERS = [
-    "%(name)s",
-    "{0}",
-    "{{ limit }}",
-    "%s",
-    "%1$d",
-    "%%",
-    "${HOME}",
-    "{% url %}",
-    "%name%",
-    "``code``",
-]
-OTHERS = [
-    ":func:`x`",
-    "`x`_",
-    "https://a.b/c?d=e.",
-    "mail@example.org",
-    "<file>",
-    "<br/>",
-    "&nbsp;",
-    "'{0}'",
-    "({1})",
-]
-OTHERS += ["%'d", "%<PRIu64>", "%#@days@", "%<name>s", "<v O'Neil>"]
-PAIRS = [
-    ("<b>", "</b>"),
-    ('<a href="x>y">', "</a>"),
-    ("**", "**"),
-    ("`", " <https://a.b>`_"),
-    ("<i>", "</i>"),
-]
-BLANKS = st.sampled_from([" ", " ", " ", "", "  ", "\n", ". "])
-
-
-def inline(leaves: list[str], pairs: list[tuple[str, str]]) -> st.SearchStrategy[str]:
-    """Words with markup among and around them, properly nested."""
-
-    def around(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-        joined = st.lists(st.tuples(inner, BLANKS), max_size=5).map(
-            lambda each: "".join(a + b for a, b in each)
-        )
-        return (
-            st.tuples(st.sampled_from(pairs), joined).map(
-                lambda each: each[0][0] + each[1] + each[0][1]
-            )
-            | joined
-        )
-
-    return st.recursive(st.sampled_from(leaves), around, max_leaves=12)
-
-
-PLAIN = inline([*WORDS, *PLACEHOLDERS, *OTHERS], PAIRS)
-TAGS = [
-    "<br>",
-    '<img src="a" alt=b>',
-    '<x id="1"/>',
-    "<code>ls -l</code>",
-    "<ph id='2'>&lt;p></ph>",
-    "<!-- no -->",
-    "&amp;",
-]
-HTML_PAIRS = [
-    *PAIRS[:2],
-    ("<g id='1'>", "</g>"),
-    ("&lt;b&gt;", "&lt;/b&gt;"),
-    ('<bpt id="1">&lt;b></bpt>', '<ept id="1"/>'),
-    ("<b>", ""),
-    ("", "</i>"),
-]
-MARKUP = inline([*WORDS, "{0}", "&eacute;t&eacute;", "&quot;", *TAGS], HTML_PAIRS)
 TRANSLATION = st.lists(st.sampled_from([*WORDS, "<", "&", "das", "ist"]), max_size=8).map(" ".join)
-HARMLESS = st.lists(st.sampled_from([*WORDS, "das", "ist"]), max_size=8).map(" ".join)
-WEIGHTS = st.floats(0, 1)
-
-
-@st.composite
-def links(
-    draw: st.DrawFn, source: str, target: str
-) -> list[tuple[tuple[int, int], tuple[int, int], float]]:
-    """Any links between the words of two texts, or between words and signs, as engines split them."""
-    pattern = draw(st.sampled_from([r"\S+", r"\w+|[^\w\s]"]))
-    words = [[found.span() for found in re.finditer(pattern, text)] for text in (source, target)]
-    if not all(words):
-        return []
-    return draw(
-        st.lists(
-            st.tuples(st.sampled_from(words[0]), st.sampled_from(words[1]), WEIGHTS), max_size=8
-        )
-    )
-
-
-@given(st.text() | PLAIN | MARKUP, st.booleans())
-def test_events_join_to_the_text(text: str, markup: bool) -> None:
-    assert "".join(event.raw for event in events(text, markup=markup)) == text
-
-
-@given(st.text(alphabet="<>/ab:.@{}%$#&;`*|[]_w 1") | PLAIN)
-def test_quick_check_finds_every_placeholder(text: str) -> None:
-    assert IN_ALL.search(text) or not IN_PLAIN_TEXT.search(text)
-
-
-@given(st.text(alphabet="<>/ab!-=\"'[] c&;") | MARKUP, st.booleans())
-def test_pieces_join_to_the_text(text: str, html: bool) -> None:
-    found = list(pieces(text, html=html))
-    assert [piece.begin for piece in found] == [0, *(piece.end for piece in found)][: len(found)]
-    assert not found or found[-1].end == len(text)
-    assert all(piece.begin < piece.end for piece in found)
 
 
 @given(st.text() | PLAIN)
@@ -179,17 +69,6 @@ def test_markup_comes_back_exactly_once_and_nested(data: st.DataObject, text: st
     assert all(character in rest for character in translation if not character.isspace())
 
 
-@given(st.data(), PLAIN)
-def test_placeholders_come_back_exactly_once(data: st.DataObject, text: str) -> None:
-    masked = without_words(mask(text))
-    assert not any(mark.kind == "word" for mark in masked.marks)
-    translation = data.draw(HARMLESS)
-    restored = restore(masked, translation, data.draw(links(masked.text, translation)))
-    raws = [mark.opening for mark in masked.marks] + [mark.closing for mark in masked.marks]
-    assert len(restored.text) >= len(translation) + sum(map(len, raws))
-    assert all(restored.text.count(raw) >= raws.count(raw) for raw in raws if raw)
-
-
 @given(st.data(), MARKUP)
 def test_copied_words_keep_their_place(data: st.DataObject, text: str) -> None:
     masked = mask(text, markup=True)
@@ -204,100 +83,6 @@ def test_copied_words_keep_their_place(data: st.DataObject, text: str) -> None:
     assert characters[0] == characters[1]
 
 
-@given(st.data(), PLAIN)
-def test_spans_move_with_their_words(data: st.DataObject, text: str) -> None:
-    masked = without_words(mask(text))
-    translation = data.draw(HARMLESS)
-    restored = restore(masked, translation, ())
-    for word in re.finditer(r"\w+", translation):
-        begin, end = restored.moved(word.span())
-        assert (
-            restored.text[begin] == word.group()[0] and restored.text[end - 1] == word.group()[-1]
-        )
-
-
-ENGLISH = "Click the big button to see all files."
-GERMAN = "Klicken Sie auf den großen Knopf, um alle Dateien zu sehen."
-WORDS_OF_BOTH = [
-    "Click Klicken",
-    "the den",
-    "big großen",
-    "button Knopf",
-    "see sehen.",
-    "all alle",
-    "files. Dateien",
-]
-LINKED = [
-    (
-        (ENGLISH.index(one), ENGLISH.index(one) + len(one)),
-        (GERMAN.index(other), GERMAN.index(other) + len(other)),
-        1.0,
-    )
-    for one, other in map(str.split, WORDS_OF_BOTH)
-]
-
-
-@pytest.mark.parametrize(
-    ("source", "translation"),
-    [
-        (
-            "Click <b>the big button</b> to see <i>all files</i>.",
-            "Klicken Sie auf <b>den großen Knopf</b>, um <i>alle Dateien</i> zu sehen.",
-        ),
-        (
-            "Click the <a><b>big</b> button</a> to <i>see</i> all files.",
-            "Klicken Sie auf den <a><b>großen</b> Knopf</a>, um alle Dateien zu <i>sehen</i>.",
-        ),
-        (
-            "<b>Click the big button to see all files.</b>",
-            "<b>Klicken Sie auf den großen Knopf, um alle Dateien zu sehen.</b>",
-        ),
-        (
-            "Click the big button{0} to see all {1} files.",
-            "Klicken Sie auf den großen Knopf{0}, um alle {1} Dateien zu sehen.",
-        ),
-        (
-            "Click the big button to see all files {0}.",
-            "Klicken Sie auf den großen Knopf, um alle Dateien {0} zu sehen.",
-        ),
-    ],
-)
-def test_marks_follow_their_words(source: str, translation: str) -> None:
-    masked = without_words(mask(source))
-    assert masked.text == ENGLISH
-    restored = restore(masked, GERMAN, LINKED)
-    assert (restored.text, restored.guessed) == (translation, False)
-
-
-@pytest.mark.parametrize(
-    ("source", "translation"),
-    [
-        ("Click the big {0} button to see all files.", "{0} großen Knopf, um alle Dateien"),
-        ("Click the big <b>button</b> to see all files.", "<b>großen Knopf</b>, um alle Dateien"),
-        (
-            "Click the <b>big</b> button to see all <i>files</i>.",
-            "<b>großen Knopf</b>, um alle <i>Dateien</i>",
-        ),
-        (
-            "Click the <b>big</b> <i>button</i> to see all files.",
-            "<b>großen</b> <i>Knopf</i>, um alle Dateien",
-        ),
-        (
-            "Click the <b>big <i>button</i></b> to see all files.",
-            "<b><i>großen Knopf</i></b>, um alle Dateien",
-        ),
-    ],
-)
-def test_marks_never_divide_a_term(source: str, translation: str) -> None:
-    restored = restore(
-        without_words(mask(source, markup=True)),
-        GERMAN,
-        LINKED,
-        whole=["großen Knopf", "roß", "fehlt"],
-    )
-    assert restored.text == f"Klicken Sie auf den {translation} zu sehen."
-
-
 @pytest.mark.parametrize(
     ("source", "masked"),
     [
@@ -310,42 +95,6 @@ def test_an_element_without_letters_behind_a_word_is_no_text(source: str, masked
     for markup in (True, False):
         assert mask(source, markup=markup).text == masked
         assert original(mask(source, markup=markup)) == source
-
-
-@pytest.mark.parametrize(
-    "text", ["H<sub>2</sub>O is", "10<sup>6</sup>x y", "Open <b>trans</b>duce", "a<b>b c</b>d e"]
-)
-def test_a_tag_stays_inside_a_copied_word(text: str) -> None:
-    masked = mask(text, markup=True)
-    words = [word.span() for word in re.finditer(r"\w+", masked.text)]
-    assert restore(masked, masked.text, [(word, word, 1.0) for word in words]).text == text
-
-
-def test_tags_around_a_placeholder_ignore_links_inside_it() -> None:
-    text = "Press <x/> {0}<y/> now"
-    masked = mask(text, markup=True)
-    brace = masked.text.index("{"), masked.text.index("{") + 1
-    other = masked.text.index("}"), masked.text.index("}") + 1
-    assert restore(masked, masked.text, [(brace, other, 1.0)]).text == text
-
-
-def test_words_may_begin_and_end_with_underscores() -> None:
-    link = [((9, 16), (9, 16), 1.0)]
-    assert (
-        restore(mask("Function *_params* runs."), "Fonction _params court.", link).text
-        == "Fonction *_params* court."
-    )
-
-
-def test_two_pairs_never_share_a_word() -> None:
-    restored = restore(mask("*a* *b* and many more words."), "Eins und zwei.", ())
-    assert (restored.text, restored.guessed) == ("*Eins* *und* zwei.", True)
-
-
-def test_positions_without_links_are_guessed_and_flagged() -> None:
-    restored = restore(mask("One <b>two</b> three four."), "Eins zwei drei vier.", ())
-    assert (restored.text, restored.guessed) == ("Eins <b>zwei</b> drei vier.", True)
-    assert not restore(mask("One two."), "Eins zwei.", ()).guessed
 
 
 @pytest.mark.parametrize(
@@ -472,75 +221,9 @@ def test_a_blank_after_a_tag_between_sentences_stays() -> None:
     assert cut(masked, split(masked.text, "en"))[0] == ["", " <img> ", ""]
 
 
-def test_a_word_must_be_copied_as_often_as_it_stands() -> None:
-    masked = mask("{0} and {0} or {1}")
-    assert copied(masked, "{0} oder {1}, {0}")
-    assert not copied(masked, "{0} oder {1}")
-    assert not copied(mask("run <code>ls</code>", markup=True), "also führe aus")
-    assert not copied(mask("run <code>ls</code>", markup=True), "also Hals")
-
-
 def test_texts_without_letters_are_not_translated() -> None:
     assert not is_text(mask("{0} 12 <b>%s</b> ... https://a.b"))
     assert is_text(mask("{0} a"))
-
-
-@pytest.mark.parametrize(
-    ("source", "translation", "same"),
-    [
-        ("3.5 km", "3,5 km", True),
-        ("1,000.50", "1.000,50", True),
-        ("in 1,000 years", "in 1000 Jahren", True),
-        ("10 000 people", "10.000 Leute", True),
-        ("3.5", "35", False),
-        ("2 of 3", "2 von 4", False),
-        ("no number", "1 Zahl", False),
-        ("２０２０年、٣", "3 in 2020", True),
-    ],
-)
-def test_numbers(source: str, translation: str, same: bool) -> None:
-    assert same_numbers(source, translation) is same
-
-
-class Tags(HTMLParser):
-    """The tags as the standard library's parser sees them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[str, str, str | None]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append(("start", tag, dict(reversed(attrs)).get("alt")))
-
-    def handle_endtag(self, tag: str) -> None:
-        self.found.append(("end", tag, None))
-
-
-NAMES = st.sampled_from(["b", "P", "img", "td", "h1"])
-VALUES = st.sampled_from(['"a > b"', "'it&amp;s'", "plain", '""'])
-ATTRIBUTES = st.lists(st.tuples(st.sampled_from(["alt", "ALT", "data-x"]), VALUES), max_size=3)
-STARTS = st.tuples(NAMES, ATTRIBUTES).map(
-    lambda t: f"<{t[0]}{''.join(f' {name} = {value}' for name, value in t[1])}>"
-)
-CHUNKS = (
-    STARTS
-    | NAMES.map(lambda name: f"</{name}>")
-    | st.sampled_from(["<!-- <b> -->", "5 < 6", "a>b", "<script>x</b></script>"])
-)
-
-
-@given(st.lists(CHUNKS).map(" ".join))
-def test_tags_are_those_that_the_standard_library_finds(text: str) -> None:
-    parser = Tags()
-    parser.feed(text)
-    parser.close()
-    found = []
-    for piece in pieces(text, html=True):
-        if piece.kind in ("open", "empty"):
-            found.append(("start", piece.name, attribute(text[piece.begin : piece.end], "alt")))
-        elif piece.kind == "close":
-            found.append(("end", piece.name, None))
-    assert found == parser.found
 
 
 HOSTILE = [

@@ -1,12 +1,19 @@
 """Tests of the differences between rows: known quantiles, and error rates on drawn data."""
 
 import math
+
+import pytest
+
+from transduce.system.errors import UserError
+from transduce_lab.comparing import report
+from transduce_lab.comparing.statistics import Difference
+
+pytest.importorskip("scipy", reason="pip install 'transduce[lab]'")
 import sys
 
 import numpy as np
 import pytest
 
-from transduce.system.errors import UserError
 from transduce_lab.comparing.statistics import (
     Spread,
     difference,
@@ -103,3 +110,11 @@ def test_resamples_draw_as_many_sentences_as_there_are():
     drawn = resamples(50, 20)
     assert drawn.shape == (20, 50) and (drawn.sum(axis=1) == 50).all() and drawn.std() > 0
     assert (drawn == resamples(50, 20)).all() and resamples(0, 3).shape == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.1, "+10.5 % [-100.0, > 10^6]"), (-800.0, "-100.0 %"), (5000.0, "> 10^6 %")],
+)
+def test_large_differences_fit_the_table(value, shown):
+    assert report._difference("perplexity", Difference(value, 90.0, 3.0, 0.5)).startswith(shown)

@@ -2,131 +2,37 @@
 
 import dataclasses
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from itertools import pairwise
 from pathlib import Path
-from threading import Barrier, Thread
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from command_line import run
 from corpora import reverse_texts
 from models import publish_model
+from sharded import SIZES, attempt, contents, corpora, corpus_files, translate
 from transduce import cli, model_folder
-from transduce.commands.translate import LineFormat
 from transduce.config.parse import configure
 from transduce.config.schema import CorpusConfig, DataConfig
-from transduce.decoding.loading import load
 from transduce.decoding.translator import CHUNK_LINES
 from transduce.model.build import build
 from transduce.preparation.prepare import prepare
-from transduce.system.errors import Hint, UserError
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.cluster.on_ray import do_round, prepare_on_ray, shards_for, translate_on_ray
+from transduce.wings.cluster.on_ray import shards_for
 from transduce.wings.cluster.preparing import (
-    READ_ROUND,
     aggregate_shards,
     encode_shard,
     merge_prepared,
-    missing,
     plan_preparation,
     stage_shard,
 )
-from transduce.wings.cluster.ray_cluster import SHARD_ATTEMPTS, ray_pool, read_address, run_tasks
-from transduce.wings.cluster.shards import Plan, Shard, agree, read_shard
-from transduce.wings.cluster.translating import Job, unit_for
+from transduce.wings.cluster.shards import Shard
 from waiting import PATIENCE, wait_for
-
-SIZES = {
-    **{"model.d_model": 16, "model.d_ff": 32, "model.num_heads": 2, "model.num_encoder_layers": 1},
-    **{
-        "model.num_decoder_layers": 1,
-        "model.dropout": 0.0,
-        "decode.beam_size": 1,
-        "decode.max_extra_tokens": 4,
-    },
-}
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model whose weights are random, and large enough that every translation is another one."""
-    folder = tmp_path_factory.mktemp("scale") / "model"
-    tokenizer = Tokenizer.train(*reverse_texts(300, seed=0), vocab_size=290)
-    config = configure({**SIZES, "model.vocab_size": tokenizer.target.size})
-    network, generator = build(config.model), torch.Generator().manual_seed(0)
-    for weight in network.parameters():
-        weight.data.add_(torch.randn(weight.shape, generator=generator), alpha=0.3)
-    publish_model(folder, config, tokenizer, network.state_dict(), {"parameters": 1}, "")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two and a half times the lines that are translated together; most are blank, for the sake of time."""
-    path = tmp_path_factory.mktemp("text") / "text.txt"
-    lines = [""] * (CHUNK_LINES * 5 // 2)
-    for place, line in zip(
-        range(0, len(lines), 77), reverse_texts(len(lines) // 77 + 1, seed=1)[0], strict=False
-    ):
-        lines[place] = line
-    lines[0] = "\ufeff" + lines[0]
-    path.write_text("".join(f"{line}\r\n" for line in lines), encoding="utf-8", newline="")
-    return path
-
-
-# -- cutting ----------------------------------------------------------------------------------------------------------
-
-
-@given(st.integers(0, 500), st.integers(1, 40), st.integers(1, 20))
-def test_shards_cover_every_line_once(length, count, unit):
-    cuts = [Shard(number, count).cut(length, unit) for number in range(1, count + 1)]
-    assert cuts[0][0] == 0 and cuts[-1][1] == length
-    assert all(before[1] == after[0] for before, after in pairwise(cuts))
-    assert all(begin % unit == 0 or begin == length for begin, _ in cuts)
-    units = [-(-end // unit) - -(-begin // unit) for begin, end in cuts]
-    assert max(units) - min(units) <= 1
-
-
-@given(st.integers(1, 99_999), st.data())
-def test_a_shard_is_read_as_it_is_written_and_names_are_in_order(count, data):
-    numbers = data.draw(st.lists(st.integers(1, count), min_size=1, max_size=9))
-    shards = [Shard(number, count) for number in numbers]
-    assert [read_shard(str(shard)) for shard in shards] == shards
-    assert sorted(shards) == sorted(shards, key=lambda shard: shard.name)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "3",
-        "-1/4",
-        "a/b",
-        "²/4",
-        "0/4",
-        "5/4",
-        "1/2/3",
-        "1/0",
-        "1/100000",
-        "1234567890/4",
-    ],
-)
-def test_invalid_shard_names_are_refused(text):
-    with pytest.raises(UserError, match="is not a shard") as error:
-        read_shard(text)
-    assert "such as 3/16. There are at most 99,999 shards" in error.value.hint.text
 
 
 @given(st.integers(0, 10**8), st.integers(1, 200))
@@ -138,50 +44,6 @@ def test_every_worker_has_a_shard_and_no_shard_is_large(lines, workers):
     ]
     assert max(sizes) <= 4 * CHUNK_LINES
     assert shards >= min(4 * workers, -(-lines // CHUNK_LINES)) and shards >= 1
-
-
-def test_shards_that_start_at_the_same_moment_agree(tmp_path):
-    (tmp_path / "text").write_text("ka\n")
-
-    def start(folder: Path) -> str:
-        barrier.wait()
-        length = {"measure": lambda: [1], "shards": 4, "unit": lambda *_: 1}
-        return attempt(agree, folder, "translate", {}, [str(tmp_path / "text")], **length)
-
-    barrier = Barrier(4)
-    with ThreadPoolExecutor(4) as threads:
-        for turn in range(30):
-            assert list(threads.map(start, 4 * [tmp_path / str(turn)])) == [""] * 4
-
-
-def test_concurrent_calls_with_other_shards_are_refused(tmp_path):
-    def start(shards: int, measure: Callable[[], list[int]]) -> Plan:
-        return agree(
-            tmp_path / "parts",
-            "translate",
-            {},
-            [],
-            measure=measure,
-            shards=shards,
-            unit=lambda *_: 1,
-        )
-
-    with pytest.raises(UserError, match="with number of shards 2 instead of 4"):
-        start(4, lambda: [*start(2, lambda: [8]).lengths])
-    assert start(2, list).shards == 2
-
-
-# -- translating ------------------------------------------------------------------------------------------------------
-
-
-def translate(
-    capsys: pytest.CaptureFixture[str], model: Path, text: Path, output: Path, *more: object
-) -> str:
-    status, _, said = run(
-        capsys, "translate", model, "--engine", "torch", "--input", text, "--output", output, *more
-    )
-    assert status == 0, said
-    return said
 
 
 @pytest.fixture(scope="module")
@@ -323,20 +185,6 @@ def test_shards_of_another_call_are_refused(model, text, tmp_path, capsys):
     assert {path: path.stat().st_mtime_ns for path in shards.iterdir()} == before
 
 
-# -- preparing --------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("vocabulary") / "data"
-    folder.parent.joinpath("t.tsv").write_text(
-        "".join(f"{s}\t{t}\n" for s, t in zip(*reverse_texts(99, 0), strict=True))
-    )
-    corpora = (CorpusConfig((str(folder.parent / "t.tsv"),)),)
-    prepare(DataConfig(corpora=corpora, holdout=5), folder, vocab_size=lambda _: 290)
-    return folder
-
-
 def in_shards(
     data: DataConfig, folder: Path, out: Path, count: int, order: int, unit: int = 1, **more: object
 ) -> None:
@@ -355,47 +203,6 @@ def in_shards(
     ).touch()  # of a process that was killed when the folder was complete
     merge_prepared(folder, plan, out)
     assert not [*folder.glob(".*")]
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """All files, without what tells the time."""
-    found = {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-    facts = json.loads(found.pop("preparation.json"))
-    assert facts.pop("seconds") > 0
-    manifest = json.loads(found.pop("manifest.json"))
-    del manifest["files"]["preparation.json"]
-    return found | {"facts": json.dumps(facts).encode(), "manifest": json.dumps(manifest).encode()}
-
-
-def attempt(do: object, *arguments: object, **more: object) -> str:
-    """The complaint, if there is one."""
-    try:
-        do(*arguments, **more)
-    except UserError as error:
-        return str(error)
-    return ""
-
-
-texts = st.sampled_from(
-    [
-        "",
-        "ka",
-        "lo",
-        "ka lo",
-        "lo mi",
-        "ka ka",
-        "KA",
-        " ",
-        "nu po re so ti va",
-        "mi " * 12,
-        "ja\u2028nu",
-    ]
-)
-corpora = st.lists(st.lists(st.tuples(texts, texts), max_size=25), min_size=1, max_size=2)
 
 
 @given(
@@ -460,18 +267,6 @@ def test_a_corpus_prepared_in_shards_is_the_same(
     assert alone or contents(folder / "joined") == contents(folder / "one")
 
 
-def test_a_vocabulary_without_the_tags_is_refused_before_a_shard_is_read(vocabulary, tmp_path):
-    file = str(vocabulary.parent / "t.tsv")
-    corpora = (CorpusConfig((file,), source="en", target="de"),)
-    with pytest.raises(UserError, match="The vocabulary has no tag for de"):
-        plan_preparation(
-            DataConfig(corpora=corpora, directions=("en-de", "de-en")),
-            tmp_path,
-            1,
-            vocabulary=vocabulary,
-        )
-
-
 def test_paired_html_pages_are_sharded_by_pairs(vocabulary, tmp_path):
     files = [str(tmp_path / f"{side}.xhtml") for side in ("a", "b")]
     for file, texts in zip(files, reverse_texts(9, seed=3), strict=True):
@@ -482,21 +277,6 @@ def test_paired_html_pages_are_sharded_by_pairs(vocabulary, tmp_path):
     prepare(data, tmp_path / "one", vocab_size=lambda _: 290, tokenizer=Tokenizer.load(vocabulary))
     in_shards(data, tmp_path / "shards", tmp_path / "joined", 2, 1, vocabulary=vocabulary)
     assert contents(tmp_path / "joined") == contents(tmp_path / "one")
-
-
-def corpus_files(folder: Path) -> DataConfig:
-    """Two corpora that repeat themselves and each other; one is compressed, and one has trouble in it."""
-    sources, targets = reverse_texts(400, seed=5)
-    sources[7], targets[9], sources[200] = "", " ", sources[3]
-    (folder / "a.src").write_text("".join(f"{line}\n" for line in sources * 2), encoding="utf-8")
-    (folder / "a.tgt").write_text("".join(f"{line}\n" for line in targets * 2), encoding="utf-8")
-    pairs = zip(*reverse_texts(300, seed=6), strict=True)
-    (folder / "b.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs), encoding="utf-8")
-    corpora = (
-        CorpusConfig((str(folder / "a.src"), str(folder / "a.tgt")), 2.0),
-        CorpusConfig((str(folder / "b.tsv"),)),
-    )
-    return DataConfig(corpora=corpora, holdout=30, max_length=9)
 
 
 @pytest.mark.parametrize("joint", [True, False])
@@ -548,13 +328,6 @@ def test_rules_over_several_pairs_find_the_same_in_shards(tmp_path):
             vocab_size=300,
         )
         assert contents(tmp_path / name / "joined") == contents(tmp_path / name / "one")
-
-
-@pytest.mark.parametrize(
-    ("lines", "workers"), [(5000, 2), (4097, 1), (16_385, 2), (100_000, 16), (1_000_000, 100)]
-)
-def test_shards_on_ray_begin_where_one_process_begins_its_chunks(lines, workers):
-    assert unit_for(lines, shards_for(lines, workers)) == CHUNK_LINES
 
 
 def test_the_commands_say_what_comes_next(tmp_path, capsys):
@@ -643,111 +416,6 @@ def test_without_ray_the_extra_is_named(model, text, tmp_path, capsys, monkeypat
         "Ray is not installed. Install it: pip install 'transduce[scale]'."
     )
     assert list(tmp_path.iterdir()) == []
-
-
-def test_ray_addresses_are_checked(monkeypatch):
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    assert read_address("ray") == ""
-    assert read_address("ray://host:10001") == "ray://host:10001"
-    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
-    assert read_address("ray") == "10.0.0.1:6379"
-
-
-# -- on Ray -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_translation_on_ray_survives_killed_workers(model, tmp_path):
-    """Whoever is seen with the file of a shard open is killed, three times; the result is that of one process."""
-    lines = [
-        " ".join(line.split()) for line in reverse_texts(6 * CHUNK_LINES, seed=2, longest=9)[0]
-    ]
-    text = tmp_path / "text.txt"
-    text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    job = Job((str(model),), {}, "torch", LineFormat())
-    killed, done = list[int](), False
-
-    def hunt() -> None:
-        while not done and len(killed) < 3:
-            for pid in {*writers(tmp_path / "out.txt.shards")} - {*killed}:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-                    killed.append(pid)
-                break
-            time.sleep(0.01)
-
-    hunter = Thread(target=hunt)
-    hunter.start()
-    try:
-        translate_on_ray(job, str(text), tmp_path / "out.txt", workers=2, shards=3)
-    finally:
-        done = True
-        hunter.join()
-    assert len(killed) == 3
-    alone = load([str(model)], engine="torch", threads=1)
-    expected = [translation.text for translation in alone.translate_lines(lines)]
-    assert (tmp_path / "out.txt").read_text(encoding="utf-8").split("\n") == [*expected, ""]
-    assert not (tmp_path / "out.txt.shards").exists()
-
-
-def writers(shards: Path) -> set[int]:
-    """The processes that have the file of a shard open."""
-    found = set[int]()
-    for link in Path("/proc").glob("[0-9]*/fd/*"):
-        with suppress(OSError):
-            target = link.readlink()
-            if target.parent == shards and ".txt.aside-" in target.name:
-                found.add(int(link.parts[2]))
-    return found
-
-
-@pytest.mark.slow
-def test_a_corpus_prepared_on_ray_is_the_same(tmp_path):
-    data = corpus_files(tmp_path)
-    prepare(data, tmp_path / "one", vocab_size=lambda _: 290)
-    prepare_on_ray(data, tmp_path / "ray", vocab_size=290, workers=2)
-    assert contents(tmp_path / "ray") == contents(tmp_path / "one")
-    assert not (tmp_path / "ray.shards").exists()
-
-
-@pytest.mark.slow
-def test_shard_whose_workers_always_die_is_given_up(tmp_path):
-    """As if something in its text crashed the process, until that is mended."""
-    data = corpus_files(tmp_path)
-    plan = plan_preparation(data, tmp_path / "shards", 3, unit=100)
-    tried, mended = tmp_path / "tried", tmp_path / "mended"
-
-    def crash_at_second(folder: Path, plan: Plan, shard: Shard) -> bool:
-        with tried.open("a") as file:
-            file.write(f"{shard.number}")
-        if shard.number == 2 and not mended.exists():
-            os.kill(os.getpid(), signal.SIGKILL)
-        return stage_shard(folder, plan, shard)
-
-    with ray_pool("", 1, gpus=False) as pool:
-        with pytest.raises(
-            UserError, match=rf"all {SHARD_ATTEMPTS} attempts at shard 2/3 \(pairs 201 to 500 of"
-        ):
-            do_round(tmp_path / "shards", plan, READ_ROUND, crash_at_second, pool)
-        assert missing(tmp_path / "shards", plan, READ_ROUND) == [Shard(2, 3)]
-        assert sorted(tried.read_text()) == sorted("13" + "2" * SHARD_ATTEMPTS)
-        mended.touch()
-        do_round(tmp_path / "shards", plan, READ_ROUND, crash_at_second, pool)
-        assert sorted(tried.read_text()) == sorted("132" + "2" * SHARD_ATTEMPTS)
-    assert not missing(tmp_path / "shards", plan, READ_ROUND)
-
-
-@pytest.mark.slow
-def test_the_error_of_a_worker_keeps_its_hint(tmp_path):
-    plan = plan_preparation(corpus_files(tmp_path), tmp_path / "shards", 1, unit=100)
-
-    def refuse(shard: Shard) -> None:
-        raise UserError(f"Shard {shard} is refused.", Hint.about("Name another.", "data.valid"))
-
-    with ray_pool("", 1, gpus=False) as pool, pytest.raises(UserError) as error:
-        list(run_tasks(pool, plan, [(Shard(1, 1), ())], refuse, "pairs"))
-    assert error.value.cause == "Shard 1/1 is refused."
-    assert error.value.hint == Hint("Name another.", ("data.valid",))
 
 
 @pytest.mark.slow

@@ -2,10 +2,20 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
+
+from corpora import WORDS
+from servers import Echo
+from transduce.tokens.tokenizer import Tokenizer
+
+pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
 from typing import TYPE_CHECKING
 
 import pytest
 
+from models import make_model
+from served import KA_ZU
 from servers import serving, train
 
 if TYPE_CHECKING:  # selenium may be missing
@@ -40,3 +50,22 @@ def page(browser: "webdriver.Chrome", address: str) -> Iterator["Page"]:
     yield page
     page.run("localStorage.clear(); sessionStorage.clear()")
     assert [said for said in complaints(browser) if NETWORK not in said] == []
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.train(list(WORDS), list(WORDS), vocab_size=300)
+
+
+@pytest.fixture
+def engine() -> Iterator[Echo]:
+    engine = Echo()
+    engine.gate.set()
+    yield engine
+    engine.gate.set()
+
+
+@pytest.fixture(scope="module")
+def versions(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("versions")
+    return [make_model(folder / f"v{n}", KA_ZU | {"model.num_decoder_layers": n}) for n in (1, 2)]

@@ -8,93 +8,38 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import pytest
 from starlette.testclient import TestClient
 
 from command_line import run
-from corpora import WORDS, reverse_texts
+from corpora import reverse_texts
 from forked import COMMAND
 from models import make_model
-from servers import Echo, Server, serving, store_of
-from transduce.config.schema import DecodeConfig
+from servers import Server, serving, store_of
 from transduce.decoding.directions import Scores
 from transduce.decoding.loading import load
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import Hypothesis, NBestLists, Request
 from transduce.system.errors import UnusableModelError, UserError
-from transduce.text.languages import Direction
-from transduce.tokens.tokenizer import Tokenizer
 from variants import slow
 from waiting import PATIENCE, wait_for
 
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
-
-from transduce.wings.serving import store as stores
+from served import KA_ZU, Store, ask, copy_into, until
 from transduce.wings.serving.api import application
-from transduce.wings.serving.catalogue import Catalogue, Catalogues, named_folders
+from transduce.wings.serving.catalogue import Catalogue
 from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.limits import Limits, memory_from
 from transduce.wings.serving.models import Model, State, Version, summarize
 from transduce.wings.serving.store import ModelStore
 
 ASKED = {"q": "ka lo", "source": "ka", "target": "zu"}
-TOKENIZER = Tokenizer.train(list(WORDS), list(WORDS), vocab_size=300)
+
+
 LOOK_OFTEN = f"from transduce.wings.serving import store; store.POLL_SECONDS = 0.05; {COMMAND}"
-
-
-@dataclass
-class Marking(Echo):
-    """An engine that adds a word to each source."""
-
-    word: str = ""
-
-    def __post_init__(self) -> None:
-        self.gate.set()
-
-    def search(
-        self, requests: Sequence[Request], config: DecodeConfig, n_best: int
-    ) -> Iterator[NBestLists]:
-        word = TOKENIZER.encode_target([self.word])[0]
-        for each in super().search(requests, config, n_best):
-            yield [
-                [Hypothesis(score, [*tokens, *word]) for score, tokens in hypotheses]
-                for hypotheses in each
-            ]
-
-
-class Store(ModelStore):
-    """Models of Marking engines. Each has the size 1 and adds its name, which is a word."""
-
-    def __init__(
-        self, *names: str, limit: float = float("inf"), directions: Sequence[str] = ("ka-zu",)
-    ):
-        self.reads: list[str] = []
-        self.may_read = threading.Event()
-        self.may_read.set()
-        known = [Direction.parse(each) for each in directions]
-
-        def read(path: Path) -> Translator:
-            assert self.may_read.wait(PATIENCE)
-            self.reads.append(path.name)
-            return Translator(
-                Marking(word=path.name), TOKENIZER, DecodeConfig(beam_size=1), directions=known
-            )
-
-        folders = [(name, Path(f"/nowhere/{name}")) for name in names]
-        super().__init__(
-            [Model(name, at, known, Scores(), 1, State(at, "")) for name, at in folders],
-            read,
-            limit,
-        )
-
-    @property
-    def in_memory(self) -> list[str]:
-        return [model.name for model in self.models if model.version]
 
 
 @contextlib.contextmanager
@@ -160,100 +105,6 @@ def test_models_without_a_choice_are_not_named():
         assert "models" not in asking.get("/frontend/settings").json()
 
 
-def model_of(name: str, *directions: str, scores: Scores | None = None) -> Model:
-    return Model(
-        name,
-        Path(f"/{name}"),
-        [Direction.parse(each) for each in directions],
-        scores or Scores(),
-        1,
-        State(Path(), ""),
-    )
-
-
-def test_the_first_model_of_a_direction_is_the_default():
-    first, second = model_of("a", "en-de"), model_of("b", "en-de", "de-en", "de-fr")
-    default = Catalogue([first, second])
-    found = {
-        str(each): [hop.model.name for hop in default.route(*each)] for each in default.directions
-    }
-    assert found == {"en-de": ["a"], "de-en": ["b"], "de-fr": ["b"], "en-fr": ["a", "b"]}
-    named = Catalogues([first, second]).choose("b")
-    assert [hop.model.name for hop in named.route("en", "fr")] == ["b", "b"]
-    with pytest.raises(
-        UserError,
-        match=r"a translates 'de' to 'en'\. Choose one of its directions: en-de",
-    ):
-        Catalogues([first, second]).choose("a").route("de", "en")
-
-
-def test_the_directions_of_the_first_model_come_first():
-    default = Catalogue(
-        [model_of("a", "en-de"), model_of("b", "de-en", "fr-en"), model_of("c", "fr-de", "en-de")]
-    )
-    assert [str(each) for each in default.directions] == ["en-de", "de-en", "fr-en", "fr-de"]
-
-
-def test_the_first_model_that_was_measured_translates_a_direction_without_training():
-    measured, trained = Scores(routes={"en-fr": {"direct": 9.0, "de": 1.0}}), model_of("c", "fr-en")
-    models = [model_of(name, "en-de", "de-fr", scores=measured) for name in "ab"]
-    default = Catalogue([*models, trained])
-    assert [hop.model.name for hop in default.route("en", "fr")] == ["a"]
-    assert [str(each) for each in default.directions][:4] == ["en-de", "de-fr", "fr-en", "en-fr"]
-
-
-def test_folders_may_have_names(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a=b").mkdir()
-    found = named_folders(["models/x", "new=models/x", "a=b", "."])
-    assert found == [
-        ("x", Path("models/x")),
-        ("new", Path("models/x")),
-        ("a=b", Path("a=b")),
-        (tmp_path.name, Path()),
-    ]
-    for wrong, remedy in (
-        ("=x", "Use a name"),
-        ("n w=x", "Use a name"),
-        ("é=x", "Use a name"),
-        (f"{'a' * 65}=x", "Use a name of at most 64"),
-        ("new=", "Write a folder"),
-    ):
-        with pytest.raises(UserError, match="neither a folder nor NAME=FOLDER") as error:
-            named_folders([wrong])
-        assert error.value.hint and remedy in error.value.hint.text
-
-
-# -- memory
-
-
-async def until(condition: Any) -> None:
-    while not condition():
-        await asyncio.sleep(0.001)
-
-
-async def ask(store: ModelStore, *names: str) -> None:
-    async with store.open([store.catalogues.choose(name).route("ka", "zu") for name in names]):
-        pass
-
-
-def test_models_are_loaded_when_they_are_needed_and_the_least_recently_used_one_is_dropped():
-    store = Store("a", "b", "c", limit=2)
-
-    async def body() -> None:
-        assert store.in_memory == []
-        for name in "aaba":
-            await ask(store, name)
-        assert store.reads == ["a", "b"]
-        await ask(store, "c")
-        assert store.in_memory == ["a", "c"]  # b was used before a
-        await ask(store, "b", "c")
-        assert store.in_memory == ["b", "c"]
-        assert store.reads == ["a", "b", "c", "b"]
-
-    asyncio.run(body())
-
-
 def test_an_idle_model_is_dropped_if_another_one_has_grown():
     """A model needs more memory if a request opens its second engine."""
     store = Store("a", "b", limit=2)
@@ -272,64 +123,6 @@ def test_an_idle_model_is_dropped_if_another_one_has_grown():
         assert asking.post("/translate", json=ASKED | {"model": "b"}).status_code == 200
         asking.portal.call(asyncio.sleep, 0)
         assert store.in_memory == ["b"]
-
-
-def test_a_model_in_use_is_not_dropped():
-    store = Store("a", "b", "c", limit=2)
-
-    async def body() -> None:
-        async with contextlib.AsyncExitStack() as using:
-            await using.enter_async_context(
-                store.open([store.catalogues.choose(name).route("ka", "zu") for name in "ab"])
-            )
-            other = asyncio.create_task(ask(store, "c"))
-            late = asyncio.create_task(ask(store, "a"))  # doesn't overtake, or c would wait forever
-            for _ in range(100):
-                await asyncio.sleep(0)
-            assert (
-                store.in_memory == ["a", "b"]
-                and sorted(store.reads) == ["a", "b"]
-                and not late.done()
-            )
-        await asyncio.gather(other, late)
-        assert store.reads.count("c") == 1
-
-    asyncio.run(asyncio.wait_for(body(), PATIENCE))
-
-
-def test_other_requests_go_on_while_a_model_is_loaded():
-    store = Store("a", "b", limit=2)
-
-    async def body() -> None:
-        await ask(store, "a")
-        store.may_read.clear()
-        waiting = [asyncio.create_task(ask(store, "b")) for _ in range(3)]
-        await until(lambda: store.models[1].loading)
-        await ask(store, "a")
-        waiting[0].cancel()  # others wait for the same model
-        store.may_read.set()
-        await asyncio.gather(*waiting[1:])
-        assert store.reads == ["a", "b"]
-
-    asyncio.run(asyncio.wait_for(body(), PATIENCE))
-
-
-def test_more_models_than_fit_are_refused():
-    store = Store("a", "b", "c", limit=2)
-    with pytest.raises(UserError, match="more than the memory limit of 2 bytes"):
-        asyncio.run(ask(store, "a", "b", "c"))
-    with pytest.raises(
-        UserError, match="/nowhere/a need 1 bytes, which is more than the memory limit"
-    ):
-        Store("a", limit=0.5)
-
-
-def test_models_that_need_less_than_their_files_fit_together():
-    store = Store("a", "b", limit=2)
-    for model in store.models:
-        model.weight_bytes = 2  # until its engine has been loaded
-    asyncio.run(ask(store, "a", "b"))
-    assert store.in_memory == ["a", "b"] and store.reads == ["a", "b", "a"]
 
 
 def test_answers_are_right_while_models_are_loaded_and_dropped():
@@ -361,16 +154,7 @@ def test_a_memory_limit_is_a_size(capsys, tmp_path):
     assert status == 2 and "is damaged" in " ".join(error.split())
 
 
-# -- new versions
-
-KA_ZU = {"data.source": "ka", "data.target": "zu"}
 TEXTS = reverse_texts(60, seed=8)[0]
-
-
-@pytest.fixture(scope="module")
-def versions(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    folder = tmp_path_factory.mktemp("versions")
-    return [make_model(folder / f"v{n}", KA_ZU | {"model.num_decoder_layers": n}) for n in (1, 2)]
 
 
 def publish(current: Path, version: Path) -> None:
@@ -467,14 +251,6 @@ def test_a_new_version_that_cannot_be_used_changes_nothing(versions, tmp_path):
         )
 
 
-def copy_into(folder: Path, version: Path) -> None:
-    """Replace the files of a model folder; the manifest is last."""
-    (folder / "manifest.json").unlink(missing_ok=True)
-    for file in sorted(version.iterdir(), key=lambda file: file.name == "manifest.json"):
-        if file.is_file():
-            shutil.copy(file, folder / file.name)
-
-
 def test_files_that_were_replaced_in_their_folder_are_tried_before_they_are_used(
     versions, tmp_path
 ):
@@ -516,18 +292,6 @@ def test_version_is_used_when_all_files_of_its_manifest_have_arrived(versions, t
 
     asyncio.run(body())
     assert capsys.readouterr().err.count("so the old version stays") == 1
-
-
-def test_unexpected_error_does_not_stop_watching_for_versions(
-    versions, tmp_path, monkeypatch, capsys
-):
-    folder = tmp_path / "model"
-    shutil.copytree(versions[0], folder)
-    store = ModelStore([Model.read("model", folder)], lambda path: load(path, engine="torch"), 1e9)
-    copy_into(folder, versions[1])
-    monkeypatch.setattr(stores, "summarize", lambda _: None)  # has no attribute
-    asyncio.run(store._replace(store.models[0], State.of(folder)))
-    assert "so the old version stays: AttributeError" in capsys.readouterr().err
 
 
 def test_a_refused_version_is_loaded_once(versions, tmp_path):

@@ -2,7 +2,15 @@
 
 import pytest
 
-from transduce.wings.terms.placement import is_added
+from transduce.decoding.types import (
+    Link,
+    Translation,
+)
+from transduce.wings.terms.glossary import (
+    Match,
+    segment,
+)
+from transduce.wings.terms.placement import _rivals, forbidden, is_added
 
 
 @pytest.mark.parametrize(
@@ -22,3 +30,65 @@ from transduce.wings.terms.placement import is_added
 )
 def test_a_term_that_replaces_a_sign_is_not_added(text, free, target, added):
     assert is_added(text, free, target, None) == added
+
+
+def link(text: str, source: str, target: str, weight: float, other: str) -> Link:
+    """A link between words of a source and a translation."""
+    begin, start = text.index(source), other.index(target)
+    return Link((begin, begin + len(source)), (start, start + len(target)), weight)
+
+
+@pytest.mark.parametrize(
+    ("translation", "term", "rivals"),
+    [
+        ("Ein Hund läuft.", "Pudel", {"Pudel": "Hund"}),
+        ("Ein Pudel läuft.", "Pudel", {}),
+        ("Ein Hund läuft. Pudel.", "Pudel", {"Pudel": "Hund"}),
+        ("Ein Hund läuft.", "kleiner Hund", {}),
+        ("Hund Hund läuft.", "Pudel", {}),
+    ],
+)
+def test_the_rival_of_a_term_is_the_word_that_is_linked_to_its_source(translation, term, rivals):
+    source, main = "A dog runs.", "Pudel" if translation == "Ein Pudel läuft." else "Hund"
+    links = [
+        link(source, "A", translation.split()[0], 0.7, translation),
+        link(source, "runs", "läuft", 0.9, translation),
+    ]
+    if translation.startswith("Hund Hund"):
+        links.append(Link((2, 5), (5, 9), 0.8))
+    else:
+        links.append(link(source, "dog", main, 0.8, translation))
+    if translation.endswith("Pudel."):
+        links.append(link(source, "dog", "Pudel", 0.5, translation))
+    assert (
+        _rivals(Translation(translation, 0.0, (), links=tuple(links)), [Match((2, 5), term)])
+        == rivals
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "term", "rival", "added"),
+    [
+        ("Ein Pudel läuft.", "Pudel", "Hund", False),
+        ("Ein Hund läuft. Pudel.", "Pudel", "Hund", True),
+        ("Pudel Ein Hund läuft!", "Pudel", None, True),
+        ("Ein Pudel läuft mit einem Hund.", "Pudel", "Hund", True),
+        ("Ein kleiner Hund läuft.", "kleiner Hund", "Hund", False),
+        ("Ein Tier läuft. Pudel.", "Pudel", "Hund", False),
+    ],
+)
+def test_term_beside_its_rival_counts_as_added(text, term, rival, added):
+    assert is_added(text, "Ein Hund läuft.", term, rival) == added
+
+
+def test_the_spelling_of_a_rival_is_forbidden_unless_a_term_begins_with_it(tokenizer):
+    spelt = forbidden(tokenizer, {"Pudel": "Hund"}, [segment(tokenizer, "Pudel")])
+    assert spelt == [
+        tuple(tokenizer.encode_target(["Hund"])[0]),
+        tuple(tokenizer.target.encode_behind("Hund")),
+    ]
+    term = segment(tokenizer, "Hund und Herr")
+    assert not any(
+        tokens == term.segmentations[0][: len(tokens)]
+        for tokens in forbidden(tokenizer, {"": "Hund"}, [term])
+    )

@@ -1,9 +1,9 @@
-"""Files with their texts translated: everything else stays, byte for byte, and every format's own library agrees."""
+"""Tests of transduce/wings/documents/document.py."""
 
 import re
 import sys
-from collections.abc import Callable, Sequence
-from itertools import chain, count, cycle
+from collections.abc import Sequence
+from itertools import count, cycle
 from pathlib import Path
 
 import polib
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from command_line import run
+from documents import PLAIN_CDATA, PO, XLIFF1, XLIFF2, by, read, translated, written
 from models import publish_model
 from transduce.config.schema import DataConfig, DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding.plan import GUESSED, IN_PARTS, LONG, LOST, OTHER_NUMBERS, Plan
@@ -24,72 +25,9 @@ from transduce.system.errors import UserError
 from transduce.text.formats import TextKind, read_document
 from transduce.text.pairs import read_pairs
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.documents.document import Document, translate_document
-from transduce.wings.documents.plurals import Plurals, plurals
-from transduce.wings.documents.po import CREDITS, read_translated_po
-from transduce.wings.documents.xliff import read_translated_xliff
+from transduce.wings.documents.document import translate_document
 from transduce.wings.phrasebook.examples import examples
 
-PO = r"""# A comment. äöü
-msgid ""
-msgstr ""
-"Language: de\n"
-"Content-Type: text/plain; charset=UTF-8\n"
-"Plural-Forms: nplurals=2; plural=(n != 1);\n"
-
-#: a.py:1
-msgid "Open"
-msgstr "Öffnen"
-
-#. for the menu
-msgctxt "menu"
-msgid "Close \"it\"\n"
-msgstr ""
-
-#, fuzzy, python-format
-msgid "Fuzzy %s"
-msgstr "Unscharf %s"
-
-#, python-format
-msgid "%d file"
-msgid_plural "%d files"
-msgstr[0] ""
-msgstr[1] ""
-
-msgid ""
-"A long message that goes on "
-"over two lines."
-msgstr ""
-
-#~ msgid "Obsolete"
-#~ msgstr "Veraltet"
-"""
-XLIFF1 = """<?xml version="1.0" encoding="utf-8"?>
-<!-- a comment -->
-<xliff xmlns="urn:oasis:names:tc:xliff:document:1.2" version="1.2">
-  <file source-language="en" target-language="de" datatype="plaintext" original="a">
-    <body>
-      <trans-unit id="1"><source>Open <g id="1">the &amp; file</g></source><target>Datei öffnen</target></trans-unit>
-      <trans-unit id="2">
-        <source xml:lang="en">Close <x id="a"/></source>
-      </trans-unit>
-      <trans-unit id="3"><source>Empty</source><target state="new"/></trans-unit>
-      <trans-unit id="4" translate="no"><source>Not this</source></trans-unit>
-      <group translate="no"><trans-unit id="5"><source>Nor this</source></trans-unit></group>
-      <trans-unit id="6"><source><![CDATA[With <b>tags</b>]]></source>
-        <alt-trans><target>An alternative</target></alt-trans></trans-unit>
-      <trans-unit id="7"><source>  </source></trans-unit>
-    </body>
-  </file>
-</xliff>
-"""
-XLIFF2 = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en-US" trgLang="de">
- <file id="f"><unit id="u"><segment id="s"><source>One
-      line <pc id="1">more</pc></source></segment>
-   <ignorable><source> </source></ignorable>
-   <segment><source>Two</source><target>Zwei</target></segment></unit></file>
-</xliff>
-"""
 HTML = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>My &amp; page</title><meta name=description content="What it is">
 <style>p > a { content: "no" }</style><script>if (a < b) { x = "<p>no</p>" }</script></head>
@@ -99,6 +37,8 @@ HTML = """<!DOCTYPE html>
 <ul><li>One<li translate=no>Not</ul><div><img alt=dog></div><input type=submit value="Send it"><textarea>no</textarea>
 <p>2.5 < 3 and AT&T</p><p>123</p></body></html>
 """
+
+
 SRT = """1
 00:00:01,000 --> 00:00:02,500
 <i>A first line
@@ -109,6 +49,8 @@ and its end.</i>
 - Hello.
 - Yes?
 """
+
+
 VTT = """WEBVTT
 
 NOTE no text
@@ -117,7 +59,11 @@ intro
 00:01.000 --> 00:02.000 align:start
 Hello there.
 """
+
+
 TXT = "\ufeffA title\r\n\r\n  A line. And another.  \r\n\tx"
+
+
 FILES = {
     "a.po": PO,
     "a.xlf": XLIFF1,
@@ -127,14 +73,6 @@ FILES = {
     "a.vtt": VTT,
     "a.txt": TXT,
 }
-
-
-def read(name: str, text: str, *, redo: bool = False) -> Document:
-    return read_document(text.encode(), name, "en", "de", redo=redo)
-
-
-def written(document: Document, translate: Callable[[str], str]) -> str:
-    return document.write([translate(text) for text in document.texts]).decode()
 
 
 # -- every format -----------------------------------------------------------------------------------------
@@ -307,11 +245,16 @@ def test_a_page_with_bytes_that_windows_1252_lacks_is_in_latin_1() -> None:
 TMX = """<tmx version="1.4"><header srclang="en"/><body>
 <tu><tuv xml:lang="en"><seg>A <b>dog</b> &amp; %s</seg></tuv></tu>
 <tu><tuv xml:lang="en"><seg>A cat.</seg></tuv><tuv xml:lang="de"><seg/></tuv></tu></body></tmx>"""
+
+
 WITH_SIGNS = XLIFF1.replace(">Close", ">2 > 1: Close")
+
+
 WITH_ADDRESSES = XLIFF1.replace(
     ">Close", ">Ask &lt;max@example.org&gt;, {0}&amp;{1}, &lt;{2}&gt;: Close"
 )
-PLAIN_CDATA = XLIFF1.replace("With <b>tags</b>", "Save & close")
+
+
 ODD = st.text(st.sampled_from("aß &<>]!-\"'\\\x01\x0c\ufffe{0}\t"), min_size=1).filter(str.strip)
 
 
@@ -422,77 +365,6 @@ def test_a_character_that_the_encoding_lacks() -> None:
         document.write(["ł"] * len(document.texts))
 
 
-# -- .po --------------------------------------------------------------------------------------------------
-
-STRINGS = st.text(
-    st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]) | st.sampled_from('\n\t\\"')
-)
-PARTS = st.sampled_from(
-    ["word", "a\nline", '"quoted"', "back\\slash", "tab\t", "end\n", "ünd", "x" * 90]
-)
-WRAPPED = st.lists(PARTS).map(" ".join)
-MESSAGES = st.lists(
-    st.tuples(STRINGS | WRAPPED, STRINGS | WRAPPED, STRINGS, st.booleans()).filter(
-        lambda each: bool(each[0])
-    ),
-    unique_by=lambda each: each[0],
-)
-
-
-def catalogue(messages: Sequence[tuple[str, str, str, bool]]) -> str:
-    """A file as polib writes it."""
-    file = polib.POFile()
-    file.metadata = {"Language": "de", "Content-Type": "text/plain; charset=utf-8"}
-    for source, target, context, fuzzy in messages:
-        entry = polib.POEntry(
-            msgid=source, msgstr=target, msgctxt=context or None, flags=["fuzzy"] if fuzzy else []
-        )
-        file.append(entry)
-    return str(file)
-
-
-@given(MESSAGES, st.data())
-def test_a_po_file_is_read_as_polib_reads_it(
-    messages: list[tuple[str, str, str, bool]], data: st.DataObject
-) -> None:
-    text = catalogue(messages)
-    document = read("a.po", text)
-    entries = polib.pofile(text)
-    clear = [entry for entry in entries if not entry.fuzzy]
-    assert [pair[:2] for pair in read_translated_po([text.encode()], "a.po", "de")] == [
-        (e.msgid, e.msgstr) for e in clear if e.msgstr
-    ]
-    missing = [e for e in clear if not e.msgstr and e.msgid.strip() and e.msgid not in CREDITS]
-    assert document.texts == [entry.msgid for entry in missing]
-    translations = [data.draw(STRINGS | WRAPPED) for _ in missing]
-    filled = polib.pofile(document.write(translations).decode())
-    for entry, translation in zip(missing, translations, strict=True):
-        entry.msgstr = translation
-    assert [(e.msgid, e.msgstr, e.msgctxt, e.flags) for e in filled] == [
-        (e.msgid, e.msgstr, e.msgctxt, e.flags) for e in entries
-    ]
-
-
-def test_only_untranslated_messages_are_filled() -> None:
-    document = read("a.po", PO)
-    assert document.texts == [
-        'Close "it"\n',
-        "%d file",
-        "%d files",
-        "A long message that goes on over two lines.",
-    ]
-    assert list(read_translated_po([PO.encode()], "a.po", "de")) == [("Open", "Öffnen", 9)]
-    filled = written(document, str.upper)
-    assert [line for line in filled.split("\n") if line not in PO.split("\n")] == [
-        'msgstr "CLOSE \\"IT\\"\\n"',
-        'msgstr[0] "%D FILE"',
-        'msgstr[1] "%D FILES"',
-        'msgstr "A LONG MESSAGE THAT GOES ON OVER TWO LINES."',
-    ]
-    assert read("a.po", filled).texts == []
-    assert len(read("a.po", PO, redo=True).texts) == 5
-
-
 def test_flags_belong_to_the_next_message_even_if_it_is_obsolete() -> None:
     obsolete = '#, fuzzy\n#~ msgid "Old"\n#~ msgstr "Alt"\n\n'
     assert read("a.po", f'{obsolete}msgid "New"\nmsgstr ""\n').texts == ["New"]
@@ -516,33 +388,11 @@ def test_plural_forms_are_written_at_their_index() -> None:
     assert document.write(["c", "b"]).decode() == gap.replace('2] ""', '2] "c"') + 'msgstr[1] "b"\n'
 
 
-def test_blank_lines_end_no_message() -> None:
-    text = 'msgid "a"\n\n  \nmsgstr ""\n\n"b"\n\nmsgid "c"\n\nmsgstr "d"'
-    assert [pair[:2] for pair in read_translated_po([text.encode()], "a.po", "de")] == [
-        ("a", "b"),
-        ("c", "d"),
-    ]
-    assert read("a.po", text, redo=True).texts == ["a", "c"]
-
-
 def test_the_encoding_is_what_the_header_says_and_no_message() -> None:
     text = 'msgid "Content-Type: text/html; charset=iso-8859-1\\n"\nmsgstr ""\n\nmsgid "é"\nmsgstr ""\n'
     assert read("a.po", text).texts[1] == "é"
     short = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=iso-8859-1\\n"\n\nmsgid "é"\nmsgstr ""\n'
     assert read_document(short.encode("latin-1"), "a.po", "en", "de").texts == ["é"]
-
-
-def test_a_string_of_many_lines_or_a_long_one_is_read_in_little_time_and_memory() -> None:
-    lines = '"x"\n' * 200_000
-    [(_, target, _)] = read_translated_po([f'msgid "a"\nmsgstr ""\n{lines}'.encode()], "a.po", "de")
-    assert target == "x" * 200_000
-    [(_, target, _)] = read_translated_po(
-        [f'msgid "a"\nmsgstr "{"xy" * 500_000}"\n'.encode()], "a.po", "de"
-    )
-    assert target == "xy" * 500_000
-    endless = (f'"{"x" * 1000}"\n'.encode() for _ in range(11_000))
-    with pytest.raises(UserError, match=":2: a string has more than 10,000,000 characters"):
-        list(read_translated_po(chain([b'\nmsgid "a"\nmsgstr ""\n'], endless), "a.po", "de"))
 
 
 def test_missing_plural_forms_of_the_language_are_added() -> None:
@@ -558,46 +408,6 @@ def test_missing_plural_forms_of_the_language_are_added() -> None:
         text.replace("Language: pl", "Language: ja").encode(), "a.po", "en", "ja"
     )
     assert japanese.texts[1:-1] == ["%d files"]
-
-
-@pytest.mark.parametrize(
-    ("languages", "expected"),
-    [
-        ("ja ko zh vi th id ms lo my km", (1, None)),
-        (
-            "en de nl sv da no nb nn es it el bg fi et he hu eo ca gl eu af sq ta tr fa hy hi fr pt is mk",
-            (2, 0),
-        ),
-        ("lv lt ru uk be sr hr bs cs sk pl ro mo", (3, 0)),
-        ("sl gd mt", (4, 0)),
-        ("ga", (5, 0)),
-        ("ar", (6, 1)),
-        ("xx", (2, 0)),
-    ],
-)
-def test_a_language_has_the_plural_forms_that_gettext_gives_it(
-    languages: str, expected: tuple[int, int]
-) -> None:
-    for language in languages.split():
-        assert plurals("", language, "a.po")[:2] == expected, language
-
-
-def test_a_message_without_a_number_is_not_the_form_for_larger_numbers() -> None:
-    assert all(plurals("", language, "a.po").is_singular for language in ("de", "fr", "pl"))
-    assert not any(
-        plurals("", language, "a.po").is_singular for language in ("ru", "uk", "lt", "sl", "gd")
-    )
-    one, many = "One file", "%d files"
-    for language, msgid, expected in [
-        ("ru", one, [many] * 3),
-        ("ru", "%d file", ["%d file", many, many]),
-    ]:
-        text = f'msgid "{msgid}"\nmsgid_plural "{many}"\nmsgstr[0] ""\n'
-        assert read_document(text.encode(), "a.po", "en", language).texts == expected
-    assert read("a.po", f'msgid "{one}"\nmsgid_plural "{many}"\nmsgstr[0] ""\n').texts == [
-        one,
-        many,
-    ]
 
 
 def test_only_the_header_of_a_template_gets_a_charset() -> None:
@@ -628,17 +438,6 @@ def test_new_targets_have_codes_with_hyphens() -> None:
         assert b' xml:lang="pt-BR">' in read_document(content.encode(), name, "en", "pt_BR").write(
             ["Um cachorro."]
         )
-
-
-def test_a_region_has_the_plural_forms_of_its_language() -> None:
-    assert plurals("", "pt-BR", "a.po") == plurals("", "pt_BR", "a.po") == plurals("", "fr", "a.po")
-    assert plurals("", "pl_PL", "a.po") == Plurals(3, 0)
-
-
-def test_a_header_decides_the_plural_forms() -> None:
-    polish = "nplurals=3; plural=n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2;"
-    assert plurals(f"Plural-Forms: {polish}\n", "de", "a.po") == Plurals(3, 0)
-    assert plurals("nplurals=2; plural=__import__('os');", "de", "a.po") == Plurals(2, 0)
 
 
 def test_without_babel_a_header_must_have_the_plural_forms(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -682,62 +481,6 @@ def test_xliff_is_what_lxml_says_it_is(name: str) -> None:
     assert read_document(filled, name, "en", "de").texts == (["Empty"] if name == "a.xlf" else [])
 
 
-def test_targets_are_put_where_they_belong() -> None:
-    filled = written(read("a.xlf", XLIFF1), str.upper)
-    assert (
-        '</source>\n        <target xml:lang="de">CLOSE <X ID="A"/></target>\n      </trans-unit>'
-        in filled
-    )
-    assert '<target state="new">EMPTY</target>' in filled
-    assert "</source><target><![CDATA[WITH <B>TAGS</B>]]></target>" in filled.replace(
-        "\n        <alt", "<alt"
-    )
-    document = read("a2.xliff", XLIFF2)
-    assert document.texts == ['One\n      line <pc id="1">more</pc>']
-    assert [
-        known[:2] for known in read_translated_xliff([XLIFF2.encode()], "a2.xliff", "en", "de")
-    ] == [("Two", "Zwei")]
-    assert "</source><target>Eins</target></segment>" in written(document, lambda _: "Eins")
-
-
-@pytest.mark.parametrize(
-    "empty", ['<mrk mtype="seg" mid="1"></mrk>', "<![CDATA[]]>", '<x id="1"/>', "\n"]
-)
-def test_an_xliff_target_without_text_is_no_translation(empty: str) -> None:
-    document = XLIFF2.replace("Zwei", empty)
-    assert len(read("a2.xliff", document).texts) == 2
-    assert [*read_translated_xliff([document.encode()], "a2.xliff", "en", "de")] == []
-
-
-def test_marked_segments_of_xliff_are_translated_one_by_one() -> None:
-    unit = """<xliff version="1.2"><file source-language="en" target-language="de"><body><trans-unit id="1">
-    <source>One. Two. Three.</source><seg-source><mrk mtype="seg" mid="0">One.</mrk>
-    <mrk mtype="seg" mid="1">Two.</mrk> <mrk mtype="seg" mid="2">Three.</mrk></seg-source>
-    <target><mrk mtype="seg" mid="0">Eins.</mrk> <mrk mid="2" mtype="seg"></mrk> <mrk mtype="seg" mid="1"/></target>
-    </trans-unit></body></file></xliff>"""
-    document = read("a.xlf", unit)
-    assert document.texts == ["Three.", "Two."]
-    filled = written(document, str.upper)
-    assert filled == unit.replace('mtype="seg"></mrk>', 'mtype="seg">THREE.</mrk>').replace(
-        '"1"/>', '"1">TWO.</mrk>'
-    )
-    assert [pair[:2] for pair in read_translated_xliff([unit.encode()], "a.xlf", "en", "de")] == [
-        ("One.", "Eins.")
-    ]
-    inside = re.sub(
-        "(<seg-source>|<target>)(.*?)(</seg-source>|</target>)",
-        r'\1<g id="9">\2</g>\3',
-        unit,
-        flags=re.S,
-    )
-    assert inside.count('<g id="9">') == 2, "segments inside other elements"
-    assert read("a.xlf", inside).texts == document.texts
-    assert (
-        written(read("a.xlf", inside), str.upper).replace('<g id="9">', "").replace("</g>", "")
-        == filled
-    )
-
-
 def test_a_source_may_say_itself_that_its_blanks_count() -> None:
     unit = """<xliff version="1.2"><file source-language="en" target-language="de"><body><trans-unit id="1">
     <source xml:space="preserve">One line.
@@ -760,15 +503,6 @@ def test_visible_text_is_translated_unless_marked_otherwise() -> None:
         "Text",
         '<b class="x notranslate" title="C">D</b> runs',
     ]
-
-
-@pytest.mark.parametrize(("state", "count"), [("initial", 1), ("translated", 0), ("final", 0)])
-def test_the_state_of_an_xliff_2_segment_says_whether_its_target_is_a_translation(
-    state: str, count: int
-) -> None:
-    document = XLIFF2.replace("<segment><source>Two", f'<segment state="{state}"><source>Two')
-    assert len(read("a2.xliff", document).texts) == 1 + count
-    assert len([*read_translated_xliff([document.encode()], "a2.xliff", "en", "de")]) == 1 - count
 
 
 def test_approved_translations_stay() -> None:
@@ -795,19 +529,6 @@ def test_a_target_has_the_blanks_at_the_edges_of_its_source() -> None:
         read("a.xlf", file), lambda text: " ".join(text.split()).replace("now", "jetzt")
     )
     assert '<target>\u00a0 Updated <x id="1"/> jetzt\n  </target>' in filled
-
-
-def test_a_section_of_characters_is_plain_where_it_has_no_markup() -> None:
-    document = read("a.xlf", PLAIN_CDATA)
-    assert document.kinds == ["preserved", "preserved", "plain"]
-    assert "<![CDATA[Sichern & schließen]]></target>" in written(
-        document, lambda _: "Sichern & schließen"
-    )
-    done = PLAIN_CDATA.replace(
-        "</source>\n        <alt", "</source><target>Sichern &amp; ab</target><alt"
-    )
-    known = list(read_translated_xliff([done.encode()], "a.xlf", "en", "de"))
-    assert known[-1][:2] == ("Save & close", "Sichern & ab")
 
 
 # -- HTML -------------------------------------------------------------------------------------------------
@@ -981,21 +702,11 @@ def test_the_lines_of_a_text_file() -> None:
     assert written(document, str.upper) == "\ufeffA TITLE\r\n\r\n  A LINE. AND ANOTHER.  \r\n\tX"
 
 
-# -- texts of sentences -----------------------------------------------------------------------------------
-
-
-def by(translate: Callable[[str], str], sentences: Sequence[str]) -> list[Translation]:
-    return [Translation(translate(sentence), -1.0, (sentence,)) for sentence in sentences]
-
-
-def translated(text: str, translate: Callable[[str], str], **options: object) -> Translation:
-    plan = Plan([text], "en", **options)  # type: ignore[arg-type]
-    return plan.assemble(by(translate, plan.sentences))[0]
-
-
 PLACEHOLDERS = st.sampled_from(
     ["%(name)s", "{0}", "{1}", "{{ limit }}", "https://a.b/c", "``code``", "%s", "%%"]
 )
+
+
 WORDS = st.sampled_from(
     ["A word.", "Dr. No", "is", "3.5", "\n", "\r\n", "\t", "  ", "- item", "\u00a0", "“yes”", "ß"]
 )

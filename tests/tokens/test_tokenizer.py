@@ -1,23 +1,17 @@
-"""Text comes back as it went in, the store gives back what was written, and every sentence is in one batch."""
+"""Tests of transduce/tokens/tokenizer.py."""
 
 import itertools
 from unittest.mock import patch
 
-import numpy as np
 import pytest
 import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpora import blocks
 from transduce.config.schema import BOS, EOS, PAD, UNK
 from transduce.system.errors import UserError
-from transduce.tokens.batching import micro_batches, padding_share
 from transduce.tokens.normalization import composed
-from transduce.tokens.packed import map_file
-from transduce.tokens.store import TokenStore, write_store
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.tokens.vocabulary import WordCache, pack
 
 ENGLISH = [
     "A dog runs over the grass.",
@@ -25,14 +19,20 @@ ENGLISH = [
     " The child's red ball, 3.5 m away!",
     "x\u2581y\tz",
 ] * 25
+
+
 GERMAN = [
     "Ein Hund läuft über das Gras.",
     "Zwei Männer sitzen.",
     "Der rote Ball des Kindes, 3,5 m entfernt!",
 ] * 25
+
+
 VOCABULARIES = {kind: (kind, True) for kind in ("bpe", "unigram", "char")} | {
     "separate": ("bpe", False)
 }
+
+
 # What looks like a control piece, what SentencePiece or a terminal gives a meaning, what is invisible or composed.
 CURIOUS = [
     "",
@@ -62,6 +62,8 @@ CURIOUS += [
     "\U0010ffff",
 ]
 CURIOUS += ["e\u0301", "👩\u200d🚀", "İ", "日本語"]
+
+
 lines = st.lists(
     st.sampled_from(CURIOUS)
     | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"))
@@ -162,32 +164,6 @@ def test_word_by_word_is_what_sentencepiece_does(tokenizer, texts, most, at_once
             assert row == processor.encode(text)
 
 
-@pytest.mark.parametrize("numbers", [[], [1, 2]])
-def test_a_file_keeps_its_type(numbers, tmp_path):
-    (tmp_path / "numbers").write_bytes(np.array(numbers, dtype="<u2").tobytes())
-    found = map_file(tmp_path / "numbers", "<u2")
-    assert (found.dtype, found.tolist()) == (np.dtype("<u2"), numbers)
-
-
-@given(
-    st.lists(st.sampled_from(["a", "bb", "ccc", "dddd"]), min_size=1, max_size=9), st.integers(1, 9)
-)
-def test_a_word_is_encoded_again_only_if_the_cache_was_full(words, most):
-    encoded = []
-    cache = WordCache(
-        lambda new: encoded.append(sorted(new)) or pack([[len(word)] for word in new])
-    )
-    with patch("transduce.tokens.vocabulary.MAX_CACHED_CHARACTERS", most):
-        expected, kept = [], set()
-        for word in words:
-            assert cache.encode([word]).lists() == [[len(word)]]
-            if kept and sum(map(len, {*kept, word})) > most:
-                kept = set()
-            expected += [] if word in kept else [[word]]
-            kept.add(word)
-    assert encoded == expected
-
-
 @pytest.mark.parametrize("name", VOCABULARIES)
 def test_the_same_texts_give_the_same_files(name, tmp_path):
     kind, joint = VOCABULARIES[name]
@@ -278,179 +254,3 @@ def test_a_damaged_model_is_named(damage, joint, tmp_path):
     (tmp_path / name).unlink()
     with pytest.raises(UserError, match=f"{'tokenizer.model' if joint else name} is missing"):
         Tokenizer.load(tmp_path)
-
-
-# -- the store ---------------------------------------------------------------------------------------
-
-ids = st.lists(st.integers(0, 300) | st.sampled_from([65535, 65536, 2**32 - 1]), max_size=6)
-pairs = st.lists(st.tuples(ids, ids, st.integers(0, 2**31 - 1), st.integers(1, 2**62)), max_size=12)
-
-
-@given(rows=pairs)
-def test_store_returns_the_written_pairs(tmp_path_factory, rows):
-    folder = tmp_path_factory.mktemp("store") / "train"
-    write_store(folder, blocks(rows))
-    store = TokenStore(folder)
-    assert len(store) == len(rows)
-    every = np.arange(len(rows))
-    texts = zip(store.source.rows(every), store.target.rows(every), strict=True)
-    assert [(*map(list, text), *store.origin(i)) for i, text in enumerate(texts)] == rows
-    assert store.source.lengths.tolist() == [len(row[0]) for row in rows]
-    assert store.target.lengths.tolist() == [len(row[1]) for row in rows]
-
-
-def test_ids_take_16_bits_until_one_does_not_fit(tmp_path):
-    many = [([7] * 50, [65535], 0, line) for line in range(100)]
-    write_store(tmp_path / "narrow", blocks(many))
-    write_store(tmp_path / "wide", blocks([*many, ([65536], [1], 0, 101)]))
-    sizes = {name: (tmp_path / name / "source.ids").stat().st_size for name in ("narrow", "wide")}
-    assert sizes == {"narrow": 2 * 5000, "wide": 4 * 5001}
-    wide = TokenStore(tmp_path / "wide")
-    assert [row.tolist() for row in wide.source.rows(np.array([99, 100]))] == [[7] * 50, [65536]]
-    assert wide.target.ids.itemsize == 2
-
-
-def test_pairs_take_few_bytes_besides_their_ids(tmp_path):
-    write_store(
-        tmp_path / "store",
-        blocks(([1] * (n % 7), [2] * (n % 5), n // 3000, n % 3000 * 2) for n in range(6000)),
-    )
-    sizes = {
-        path.name: path.stat().st_size
-        for path in (tmp_path / "store").iterdir()
-        if path.name != "manifest.json"
-    }
-    ids = sizes.pop("source.ids") + sizes.pop("target.ids")
-    assert ids == 2 * sum(n % 7 + n % 5 for n in range(6000))
-    assert sum(sizes.values()) < 5.5 * 6000
-    store = TokenStore(tmp_path / "store")
-    assert [store.origin(n) for n in range(6000)] == [
-        (n // 3000, n % 3000 * 2) for n in range(6000)
-    ]
-    places = np.random.default_rng(1).permutation(6000)
-    assert [ids.tolist() for ids in store.source.rows(places)] == [[1] * (n % 7) for n in places]
-    assert [ids.tolist() for ids in store.target.rows(places)] == [[2] * (n % 5) for n in places]
-
-
-def test_a_sentence_may_be_very_long(tmp_path):
-    write_store(
-        tmp_path / "store",
-        blocks([([1], [2], 0, 1), ([3] * 70_000, [4] * 65_535, 0, 2), ([5], [6], 0, 3)]),
-    )
-    store = TokenStore(tmp_path / "store")
-    assert [len(row) for row in store.source.rows(np.arange(3))] == [1, 70_000, 1]
-    assert (store.source.lengths.itemsize, store.target.lengths.itemsize) == (4, 2)
-    last = np.array([2])
-    assert (store.source.rows(last)[0].tolist(), store.target.rows(last)[0].tolist()) == ([5], [6])
-
-
-@pytest.mark.parametrize("other", [1, 3])
-def test_a_store_of_another_format_is_refused(tmp_path, other):
-    write_store(tmp_path / "store", blocks([([1, 2], [3], 0, 1)]))
-    header = tmp_path / "store/store.json"
-    header.write_text(header.read_text().replace('"format": 2', f'"format": {other}'))
-    with pytest.raises(UserError, match=f"format {other}, but this version reads format 2"):
-        TokenStore(tmp_path / "store")
-
-
-def test_failed_writing_leaves_no_store(tmp_path):
-    def rows():
-        yield [1], [2], 0, 1
-        raise RuntimeError("the corpus ended badly")
-
-    with pytest.raises(RuntimeError):
-        write_store(tmp_path / "store", blocks(rows(), size=1))
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "source.ids",
-        "target.lengths",
-        "source.starts",
-        "origin.steps",
-        "store.json",
-        "manifest.json",
-    ],
-)
-def test_a_damaged_store_is_named(name, tmp_path):
-    write_store(tmp_path / "store", blocks([([1, 2], [3], 0, 1)]))
-    path = tmp_path / "store" / name
-    path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(UserError, match=name):
-        TokenStore(tmp_path / "store")
-    path.unlink()
-    with pytest.raises(UserError, match=f"{name} is missing"):
-        TokenStore(tmp_path / "store")
-
-
-# -- the plan of batches -----------------------------------------------------------------------------
-
-lengths = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=200).map(
-    lambda rows: np.array(rows, dtype=np.int64).reshape(-1, 2).T
-)
-budgets = st.integers(41, 500)
-seeds = st.integers(0, 2**40)
-
-
-@given(lengths=lengths, budget=budgets, seed=seeds, epoch=st.integers(0, 1000))
-def test_every_sentence_in_one_batch_within_the_budget(lengths, budget, seed, epoch):
-    batches = micro_batches(*lengths, budget=budget, seed=seed, epoch=epoch)
-    assert sorted(i for batch in batches for i in batch) == list(range(lengths.shape[1]))
-    for batch in batches:
-        assert len(batch) * (lengths[:, batch].max() + 1) <= budget
-    again = micro_batches(*lengths.tolist(), budget=budget, seed=seed, epoch=epoch)
-    assert [batch.tolist() for batch in again] == [batch.tolist() for batch in batches]
-
-
-@given(lengths=lengths, budget=budgets, seed=seeds)
-def test_no_two_batches_would_fit_into_one(lengths, budget, seed):
-    batches = micro_batches(*lengths, budget=budget, seed=seed, epoch=0)
-    for one, other in itertools.combinations(batches, 2):  # so at most one is less than half full
-        both = np.concatenate((one, other))
-        assert len(both) * (lengths[:, both].max() + 1) > budget
-
-
-def test_epochs_and_seeds_differ():
-    random = np.random.default_rng(0)
-    source = random.integers(1, 30, 2000)
-    target = np.maximum(1, source + random.integers(-3, 4, 2000))
-
-    def plan(seed: int, epoch: int) -> list[frozenset[int]]:
-        return [
-            frozenset(b.tolist())
-            for b in micro_batches(source, target, budget=600, seed=seed, epoch=epoch)
-        ]
-
-    for other in (plan(1, 1), plan(2, 0)):
-        assert len(set(plan(1, 0)) & set(other)) < len(other) / 4  # others share a batch
-        # And come in another order.
-        assert [len(batch) for batch in plan(1, 0)] != [len(batch) for batch in other]
-
-
-def test_padding_share_by_hand():
-    # One batch of (2 + 1, 4 + 1) and (1 + 1, 4 + 1) source and target cells: 16 cells, one of them padding.
-    assert padding_share([([2, 1], [4, 4])]) == pytest.approx(1 / 16)
-    assert padding_share([([2], [4]), ([1], [4])]) == 0
-    assert padding_share([]) == 0
-
-
-def test_sentences_of_similar_length_share_a_batch():
-    random = np.random.default_rng(0)
-    source = np.clip(random.gamma(8, 2, 30_000), 1, 100).astype(int)
-    target = np.clip(source * random.normal(1, 0.2, 30_000), 1, 100).astype(int)
-    shuffled = np.array_split(random.permutation(30_000), 200)
-
-    def share(batches):
-        return padding_share((source[batch], target[batch]) for batch in batches)
-
-    for budget, allowed in ((1024, 0.02), (4096, 0.05)):
-        batches = micro_batches(source, target, budget=budget, seed=1, epoch=0)
-        assert share(batches) < allowed < share(shuffled)
-
-
-def test_a_sentence_above_the_budget_is_refused():
-    assert len(micro_batches([9], [3], budget=10, seed=0, epoch=0)) == 1
-    with pytest.raises(ValueError, match="11 tokens"):
-        micro_batches([3, 10], [3, 3], budget=10, seed=0, epoch=0)

@@ -1,0 +1,136 @@
+"""Tests of transduce/decoding/alignment_layer.py."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from aligned import EXAMPLES, lively, model_config
+from command_line import run
+from models import publish_model
+from transduce import model_folder
+from transduce.config.schema import RunConfig
+from transduce.decoding.alignment_layer import (
+    ALIGNMENT_LAYER,
+    MAX_TOKENS,
+    alignment_layer,
+    choose_layer,
+    guess_layer,
+    information,
+    piece_links,
+)
+from transduce.decoding.loading import load
+from transduce.model.build import build
+from transduce.model.recording import record_attention
+from transduce.model.seq2seq import Seq2Seq
+from transduce.model_folder import Bundle
+from transduce.text.pairs import Origin, Pair
+
+# -- the layer --------------------------------------------------------------------------------------------
+
+
+def test_information_by_hand():
+    # Two kinds that are always linked, eight times each: half of the links is left to either, without the judged one.
+    assert information(Counter({(1, 1): 8, (2, 2): 8})) == pytest.approx(np.log(7 * 16 / 64))
+    assert information(Counter({(1, 1): 4, (1, 2): 4, (2, 1): 4, (2, 2): 4})) < 0
+    assert information(Counter()) == 0
+    # What is linked once says little, though plain mutual information is highest there: ln 50.
+    assert information(Counter({(i, i): 1 for i in range(50)})) == pytest.approx(np.log(50 / 10))
+
+
+class Looking(Seq2Seq):
+    """A model that does nothing but look: in one layer always at the piece that suits the next one, else anywhere."""
+
+    def __init__(self, best: int):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(1))
+        self.layers = torch.nn.ModuleList(
+            torch.nn.ModuleDict({"source_attention": torch.nn.Identity()}) for _ in range(3)
+        )
+        self.best, self.generator = best, torch.Generator().manual_seed(best)
+
+    def forward(self, src, tgt):
+        following = tgt.roll(-1, dims=1)
+        for number, layer in enumerate(self.layers):
+            weights = torch.rand(*tgt.shape, src.size(1), generator=self.generator)
+            if number == self.best:
+                weights = -((src[:, None, :] * 7 - following[:, :, None]) % 101).float()
+            record_attention(layer["source_attention"], weights[:, None])
+
+
+def pairs(count: int) -> list[Pair]:
+    return [Pair(each.english, each.german, Origin("", 1)) for each in EXAMPLES[:count]]
+
+
+@pytest.mark.parametrize("best", [0, 1, 2])
+def test_the_layer_that_aligns_is_found_without_alignments(bpe, best):
+    assert choose_layer(Looking(best), bpe, pairs(200)) == best
+
+
+def test_long_pairs_do_not_choose_the_layer():
+    short, long = [5, 6, 7], [5] * MAX_TOKENS
+    expected = piece_links(Looking(1), [short], [short])
+    assert piece_links(Looking(1), [short, long, short], [short, short, long]) == expected
+
+
+def test_alignment_layer_is_read_from_metrics_or_chosen(bpe, tmp_path):
+    config = model_config(bpe)
+    model, run = lively(config), RunConfig(model=config)
+
+    def published(name: str, metrics: dict[str, object]) -> Bundle:
+        weights = {key: value.contiguous() for key, value in model.state_dict().items()}
+        publish_model(tmp_path / name, run, bpe, weights, metrics, "")
+        return model_folder.load(tmp_path / name)
+
+    assert alignment_layer(published("told", {ALIGNMENT_LAYER: 0})) == 0
+    assert alignment_layer(published("guessed", {})) == guess_layer(3) == 1
+    # Whose layers share an attention.
+    recurrent = model_config(bpe, kind="recurrent", num_decoder_layers=4)
+    bundle = Bundle(tmp_path / "guessed", RunConfig(model=recurrent), bpe, build(recurrent))
+    assert alignment_layer(bundle) == 0
+    older = published("older", {})
+    (older.folder / "data").mkdir()
+    lines = [
+        json.dumps({"source": pair.source, "target": pair.target}) + "\n" for pair in pairs(60)
+    ]
+    (older.folder / "data" / "valid.jsonl").write_text("".join(lines), encoding="utf-8")
+    assert alignment_layer(older) == choose_layer(model, bpe, pairs(60))
+    assert [guess_layer(number) for number in (1, 2, 3, 4, 6)] == [0, 1, 1, 2, 4]
+
+
+def test_the_command_writes_links_where_they_are_asked_for(bpe, tmp_path, capsys):
+    config = model_config(bpe)
+    weights = {key: value.contiguous() for key, value in lively(config).state_dict().items()}
+    publish_model(
+        tmp_path / "model", RunConfig(model=config), bpe, weights, {ALIGNMENT_LAYER: 1}, ""
+    )
+    (tmp_path / "text").write_text("The dog sleeps.\n\nA cat drinks.\n", encoding="utf-8")
+    command = [
+        "translate",
+        tmp_path / "model",
+        "--input",
+        tmp_path / "text",
+        "--engine",
+        "torch",
+        "--n-best",
+        2,
+    ]
+    status, output, _ = run(capsys, *command, "--alignment")
+    assert status == 0
+    found = [json.loads(line) for line in output.splitlines()]
+    expected = load(tmp_path / "model", engine="torch").translate(
+        ["The dog sleeps."], n_best=2, align=True
+    )[0]
+    assert (
+        found[0]["alignment"]
+        == [json.loads(json.dumps(link._asdict())) for link in expected.links]
+        != []
+    )
+    assert len(found[0]["alternatives"][0]["alignment"]) == len(expected.alternatives[0].links) > 0
+    assert found[1]["alignment"] == []
+    _, output, _ = run(capsys, *command, "--json")
+    for plain, full in zip(map(json.loads, output.splitlines()), found, strict=True):
+        assert set(full) - set(plain) == {"alignment"}
+        assert plain["text"] == full["text"]

@@ -1,0 +1,171 @@
+"""Tests of transduce/inline/placing.py."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from marked_texts import PLAIN, WORDS, links
+from transduce.inline.placeholder_removal import without_words
+from transduce.inline.placeholders import (
+    mask,
+)
+from transduce.inline.placing import copied, restore
+
+HARMLESS = st.lists(st.sampled_from([*WORDS, "das", "ist"]), max_size=8).map(" ".join)
+
+
+@given(st.data(), PLAIN)
+def test_placeholders_come_back_exactly_once(data: st.DataObject, text: str) -> None:
+    masked = without_words(mask(text))
+    assert not any(mark.kind == "word" for mark in masked.marks)
+    translation = data.draw(HARMLESS)
+    restored = restore(masked, translation, data.draw(links(masked.text, translation)))
+    raws = [mark.opening for mark in masked.marks] + [mark.closing for mark in masked.marks]
+    assert len(restored.text) >= len(translation) + sum(map(len, raws))
+    assert all(restored.text.count(raw) >= raws.count(raw) for raw in raws if raw)
+
+
+@given(st.data(), PLAIN)
+def test_spans_move_with_their_words(data: st.DataObject, text: str) -> None:
+    masked = without_words(mask(text))
+    translation = data.draw(HARMLESS)
+    restored = restore(masked, translation, ())
+    for word in re.finditer(r"\w+", translation):
+        begin, end = restored.moved(word.span())
+        assert (
+            restored.text[begin] == word.group()[0] and restored.text[end - 1] == word.group()[-1]
+        )
+
+
+ENGLISH = "Click the big button to see all files."
+
+
+GERMAN = "Klicken Sie auf den großen Knopf, um alle Dateien zu sehen."
+
+
+WORDS_OF_BOTH = [
+    "Click Klicken",
+    "the den",
+    "big großen",
+    "button Knopf",
+    "see sehen.",
+    "all alle",
+    "files. Dateien",
+]
+
+
+LINKED = [
+    (
+        (ENGLISH.index(one), ENGLISH.index(one) + len(one)),
+        (GERMAN.index(other), GERMAN.index(other) + len(other)),
+        1.0,
+    )
+    for one, other in map(str.split, WORDS_OF_BOTH)
+]
+
+
+@pytest.mark.parametrize(
+    ("source", "translation"),
+    [
+        (
+            "Click <b>the big button</b> to see <i>all files</i>.",
+            "Klicken Sie auf <b>den großen Knopf</b>, um <i>alle Dateien</i> zu sehen.",
+        ),
+        (
+            "Click the <a><b>big</b> button</a> to <i>see</i> all files.",
+            "Klicken Sie auf den <a><b>großen</b> Knopf</a>, um alle Dateien zu <i>sehen</i>.",
+        ),
+        (
+            "<b>Click the big button to see all files.</b>",
+            "<b>Klicken Sie auf den großen Knopf, um alle Dateien zu sehen.</b>",
+        ),
+        (
+            "Click the big button{0} to see all {1} files.",
+            "Klicken Sie auf den großen Knopf{0}, um alle {1} Dateien zu sehen.",
+        ),
+        (
+            "Click the big button to see all files {0}.",
+            "Klicken Sie auf den großen Knopf, um alle Dateien {0} zu sehen.",
+        ),
+    ],
+)
+def test_marks_follow_their_words(source: str, translation: str) -> None:
+    masked = without_words(mask(source))
+    assert masked.text == ENGLISH
+    restored = restore(masked, GERMAN, LINKED)
+    assert (restored.text, restored.guessed) == (translation, False)
+
+
+@pytest.mark.parametrize(
+    ("source", "translation"),
+    [
+        ("Click the big {0} button to see all files.", "{0} großen Knopf, um alle Dateien"),
+        ("Click the big <b>button</b> to see all files.", "<b>großen Knopf</b>, um alle Dateien"),
+        (
+            "Click the <b>big</b> button to see all <i>files</i>.",
+            "<b>großen Knopf</b>, um alle <i>Dateien</i>",
+        ),
+        (
+            "Click the <b>big</b> <i>button</i> to see all files.",
+            "<b>großen</b> <i>Knopf</i>, um alle Dateien",
+        ),
+        (
+            "Click the <b>big <i>button</i></b> to see all files.",
+            "<b><i>großen Knopf</i></b>, um alle Dateien",
+        ),
+    ],
+)
+def test_marks_never_divide_a_term(source: str, translation: str) -> None:
+    restored = restore(
+        without_words(mask(source, markup=True)),
+        GERMAN,
+        LINKED,
+        whole=["großen Knopf", "roß", "fehlt"],
+    )
+    assert restored.text == f"Klicken Sie auf den {translation} zu sehen."
+
+
+@pytest.mark.parametrize(
+    "text", ["H<sub>2</sub>O is", "10<sup>6</sup>x y", "Open <b>trans</b>duce", "a<b>b c</b>d e"]
+)
+def test_a_tag_stays_inside_a_copied_word(text: str) -> None:
+    masked = mask(text, markup=True)
+    words = [word.span() for word in re.finditer(r"\w+", masked.text)]
+    assert restore(masked, masked.text, [(word, word, 1.0) for word in words]).text == text
+
+
+def test_tags_around_a_placeholder_ignore_links_inside_it() -> None:
+    text = "Press <x/> {0}<y/> now"
+    masked = mask(text, markup=True)
+    brace = masked.text.index("{"), masked.text.index("{") + 1
+    other = masked.text.index("}"), masked.text.index("}") + 1
+    assert restore(masked, masked.text, [(brace, other, 1.0)]).text == text
+
+
+def test_words_may_begin_and_end_with_underscores() -> None:
+    link = [((9, 16), (9, 16), 1.0)]
+    assert (
+        restore(mask("Function *_params* runs."), "Fonction _params court.", link).text
+        == "Fonction *_params* court."
+    )
+
+
+def test_two_pairs_never_share_a_word() -> None:
+    restored = restore(mask("*a* *b* and many more words."), "Eins und zwei.", ())
+    assert (restored.text, restored.guessed) == ("*Eins* *und* zwei.", True)
+
+
+def test_positions_without_links_are_guessed_and_flagged() -> None:
+    restored = restore(mask("One <b>two</b> three four."), "Eins zwei drei vier.", ())
+    assert (restored.text, restored.guessed) == ("Eins <b>zwei</b> drei vier.", True)
+    assert not restore(mask("One two."), "Eins zwei.", ()).guessed
+
+
+def test_a_word_must_be_copied_as_often_as_it_stands() -> None:
+    masked = mask("{0} and {0} or {1}")
+    assert copied(masked, "{0} oder {1}, {0}")
+    assert not copied(masked, "{0} oder {1}")
+    assert not copied(mask("run <code>ls</code>", markup=True), "also führe aus")
+    assert not copied(mask("run <code>ls</code>", markup=True), "also Hals")

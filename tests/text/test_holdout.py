@@ -1,0 +1,126 @@
+"""Tests of transduce/text/holdout.py."""
+
+import itertools
+import tracemalloc
+from typing import NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from text_files import number
+from transduce.system.errors import UserError
+from transduce.text.holdout import Part, hold_out
+from transduce.text.holdout import sentences as hashes_of
+from transduce.text.pairs import Pair
+
+# -- holding out ---------------------------------------------------------------------------------
+
+
+class Split(NamedTuple):
+    train: list[Pair]
+    held_out: list[Pair]
+    dropped: list[Pair]
+
+
+def split_off(pairs: list[Pair], count: int, seed: int) -> Split:
+    parts = hold_out(lambda: [hashes_of(pairs)], count, seed).tolist()
+    return Split(
+        *(
+            [pair for pair, its in zip(pairs, parts, strict=True) if its == part]
+            for part in (Part.TRAIN, Part.HELD_OUT, Part.DROPPED)
+        )
+    )
+
+
+def sentences(pairs: list[Pair]) -> set[str]:
+    return {" ".join(text.casefold().split()) for pair in pairs for text in pair[:2]}
+
+
+def related(pair: Pair, pairs: list[Pair]) -> list[Pair]:
+    """All pairs that sentences link to this one, found by growing."""
+    known = sentences([pair])
+    while True:
+        found = [other for other in pairs if sentences([other]) & known]
+        if sentences(found) <= known:
+            return found
+        known |= sentences(found)
+
+
+words = st.builds(
+    lambda i, case, space: case(f"satz {i}").replace(" ", space),
+    st.integers(0, 60),
+    st.sampled_from([str.upper, str.lower, str.title]),
+    st.sampled_from([" ", "  ", "\u00a0"]),
+)
+
+
+@given(
+    st.lists(st.tuples(words, words), min_size=1, max_size=60),
+    st.integers(1, 10),
+    st.integers(0, 3),
+)
+def test_no_sentence_is_on_both_sides(texts, count, seed):
+    pairs = number(texts)
+    try:
+        split = split_off(pairs, count, seed)
+    except UserError:
+        assert related(pairs[0], pairs) == pairs
+        return
+    if len(pairs) // 10 < count:
+        assert split == Split(pairs, [], [])
+        return
+    assert not sentences(split.train) & sentences(split.held_out)
+    assert sorted(itertools.chain(*split), key=lambda pair: pair.origin) == pairs
+    assert all(list(part) == sorted(part, key=lambda pair: pair.origin) for part in split)
+    assert 1 <= len(split.held_out) <= count
+    assert len(split.held_out) == 1 or len(split.held_out) + len(split.dropped) <= len(pairs) // 10
+    components = [related(pair, pairs) for pair in split.held_out]
+    assert sum(map(len, components)) == len(split.held_out) + len(split.dropped)  # one pair of each
+    assert split_off(pairs, count, seed) == split
+
+
+def test_the_giant_component_stays_in_training():
+    giant = [("hello", f"hallo {i}") for i in range(900)]
+    twins = [(f"s{i // 2}", f"t{i}") for i in range(100)]
+    split = split_off(number(giant + twins), 40, seed=1)
+    assert (len(split.train), len(split.held_out), len(split.dropped)) == (920, 40, 40)
+    assert split.train[:900] == number(giant)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "count", "held_out"),
+    [(157, 1000, 15), (99, 1000, 0), (99, 9, 9), (57, 6, 0), (57, 5, 5), (1, 1, 0)],
+)
+def test_a_small_corpus_gives_a_tenth_or_if_that_is_too_few_none(pairs, count, held_out):
+    split = split_off(number([(f"s{i}", f"t{i}") for i in range(pairs)]), count, seed=1)
+    assert [len(part) for part in split] == [pairs - held_out, held_out, 0]
+
+
+def test_memory_for_a_pair_is_that_of_four_numbers_of_sentences_and_a_little():
+    """Two of them say what a pair links, two where that leads, at 4 bytes each; its hashes are read when needed."""
+    hashes = np.random.default_rng(1).integers(0, 2**63, (300_000, 2)).astype("<u8")
+    with patch("transduce.text.holdout.SLICE_ITEMS", 2000):
+        tracemalloc.start()
+        try:
+            hold_out(lambda: np.split(hashes, 100), 1000, seed=1)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak < 22 * len(hashes)
+
+
+def test_corpus_that_can_not_be_split_is_refused():
+    texts = [("a", "b"), ("A ", "c"), ("d", "c"), ("e", "D")] * 3
+    with pytest.raises(
+        UserError, match=r"shared sentences link all 12 pairs.*or give validation files"
+    ):
+        split_off(number(texts), 1, seed=1)
+
+
+def test_long_chains_of_sentences_take_no_long_time():
+    chain = number([(f"s{i}", f"s{i + 1}") for i in range(40_000)])
+    split = split_off([*chain[::-1], *number([("alone", "allein")])], 10, seed=1)
+    assert [len(part) for part in split] == [40_000, 1, 0]

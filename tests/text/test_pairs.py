@@ -1,0 +1,215 @@
+"""Tests of transduce/text/pairs.py."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from text_files import COMPRESS, texts, write
+from transduce.system.errors import UserError
+from transduce.text.pairs import Origin, Pair, are_line_aligned, read_pairs
+
+# -- pairs ---------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(texts, texts)))
+def test_two_files_give_every_pair(folder, pairs):
+    marked = [(f"<{source}>", f"<{target}>") for source, target in pairs]
+    files = [write(folder, f"side.{i}", "".join(pair[i] + "\n" for pair in marked)) for i in (0, 1)]
+    assert list(read_pairs(files)) == [
+        Pair(*pair, Origin(files[0], i)) for i, pair in enumerate(marked, start=1)
+    ]
+
+
+def test_empty_lines_do_not_shift_pairs(folder):
+    source, target = (
+        write(folder, "holes.en", "one\n\nthree\n\n"),
+        write(folder, "holes.de", "eins\nzwei\n\n\n"),
+    )
+    expected = [("one", "eins"), ("", "zwei"), ("three", ""), ("", "")]
+    assert [pair[:2] for pair in read_pairs([source, target])] == expected
+    both = write(folder, "holes.tsv", "one\teins\n\tzwei\nthree\t\n\n")
+    assert [pair[:2] for pair in read_pairs([both])] == expected
+
+
+def test_a_tab_in_a_plain_file_is_text(folder):
+    assert next(read_pairs([write(folder, "tab.en", "a\tb\n"), write(folder, "tab.de", "c\n")]))[
+        :2
+    ] == ("a\tb", "c")
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".txt", ".TSV.gz", ".tab.xz"])
+def test_tsv_reads_two_columns(folder, suffix):
+    compress = COMPRESS["." + suffix.rsplit(".", 1)[1]] if suffix.count(".") == 2 else bytes
+    file = write(folder, "pairs" + suffix, compress(b'Go.\tGeh.\tCC-BY 2.0 #1\n"Run!"\tLauf!\n'))
+    assert list(read_pairs([file])) == [
+        Pair("Go.", "Geh.", Origin(file, 1)),
+        Pair('"Run!"', "Lauf!", Origin(file, 2)),
+    ]
+
+
+def test_standard_input_alone_is_tsv(pipe, monkeypatch):
+    os.write(pipe[1], b"Go.\tGeh.\n")
+    os.close(pipe[1])
+    with os.fdopen(pipe[0], closefd=False) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert list(read_pairs(["-"])) == [Pair("Go.", "Geh.", Origin("standard input", 1))]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"source": "a", "target": "b", "id": 7},
+        {"src": "a", "tgt": "b"},
+        {"en": "a", "de": "b", "source": "Tatoeba"},
+        {"en": "a", "de": "b", "source": "x", "target": "y"},
+        {"id": 7, "translation": {"de": "b", "en": "a"}},
+    ],
+)
+def test_jsonl_keys(folder, record):
+    file = write(folder, "keys.jsonl", json.dumps(record) + "\n")
+    assert list(read_pairs([file], languages=("en", "de"))) == [Pair("a", "b", Origin(file, 1))]
+
+
+@pytest.mark.parametrize("key", ["pt-BR", "pt_BR"])
+@pytest.mark.parametrize("code", ["pt-BR", "pt_BR"])
+def test_a_hyphen_in_a_code_may_be_an_underscore(folder, key, code):
+    file = write(
+        folder, "keys.jsonl", json.dumps({"en": "a", key: "b", "source": "c", "target": "d"}) + "\n"
+    )
+    assert list(read_pairs([file], languages=("en", code))) == [Pair("a", "b", Origin(file, 1))]
+
+
+def test_doctor_lists_in_a_corpus_folder_are_ignored(folder):
+    (folder / "mem").mkdir()
+    files = [
+        write(folder, f"mem/a.tsv{suffix}", "a\tb\n")
+        for suffix in ("", ".left-out.jsonl", ".mended.jsonl")
+    ]
+    assert [pair.origin.file for pair in read_pairs([str(folder / "mem")])] == files[:1]
+
+
+@given(st.lists(st.tuples(st.text(), st.text())), st.booleans())
+def test_jsonl_holds_every_text(folder, pairs, escaped):
+    lines = [json.dumps({"source": s, "target": t}, ensure_ascii=escaped) + "\n" for s, t in pairs]
+    file = write(folder, "any.jsonl", "".join(lines) + "\n")
+    assert [pair[:2] for pair in read_pairs([file])] == [*pairs, ("", "")]
+
+
+# -- what users get wrong ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (("a.txt", "b.txt.gz"), True),
+        (("a.tab", "b.en"), True),
+        (("a.txt",), False),
+        (("a.txt", "b.txt", "c.txt"), False),
+        (("a.txt", "b.tsv"), False),
+        (("a.tmx", "b.txt"), False),
+        (("a.html", "b.html"), False),
+        (("a.txt", "."), False),
+    ],
+)
+def test_aligned_text_files_are_recognised_by_their_names(
+    files: tuple[str, ...], expected: bool
+) -> None:
+    assert are_line_aligned(files) is expected
+
+
+def test_unequal_files_are_refused_with_both_counts(folder):
+    long, short = write(folder, "long.en", "a\n" * 1200), write(folder, "short.de", "a\n" * 7)
+    with pytest.raises(UserError, match=r"long\.en has 1,200 lines and .*short\.de has 7\."):
+        list(read_pairs([long, short]))
+    with pytest.raises(UserError, match=r"short\.de has 7 lines and .*long\.en has 1,200\."):
+        list(read_pairs([short, long]))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("one.tsv", "a\tb\nc\n", r"one\.tsv:2: expected 2 columns, found 1"),
+        ("comment.tsv", "# a glossary\na\tb\n", r"comment\.tsv:1: expected 2 columns, found 1"),
+        (
+            "ids.tsv",
+            "1276\tLet's try.\t373330\tVersuchen wir es.\n",
+            r"sentence numbers\. Keep .* `cut -f 2,4`",
+        ),
+        (
+            "bad.jsonl",
+            '{"source": "a", "target": "b"}\n{"source"\n',
+            r"bad\.jsonl:2: not valid JSON: .* at column ",
+        ),
+        ("deep.jsonl", "[" * 100_000, ":1: not valid JSON"),
+        ("list.jsonl", '["a", "b"]\n', ":1: not a JSON object"),
+        (
+            "keys.jsonl",
+            '{"en": "a", "text": 3}\n',
+            r'"src" and "tgt", found "en" \(a string\), "text" \(a number\)',
+        ),
+        ("null.jsonl", '{"source": "a", "target": null}\n', r'"target" \(null\)'),
+        (
+            "half.jsonl",
+            '{"source": "a", "target": "\\ud83d"}\n',
+            r":1: \\ud83d is only half of a surrogate pair",
+        ),
+        ("corpus.csv", "a,b\n", r"corpus\.csv is a spreadsheet\. Save its two columns as \.tsv"),
+        (
+            "corpus.doc",
+            "a,b\n",
+            r"corpus\.doc: the suffix does not name a bilingual format\. .*\.tsv, .*\.jsonl",
+        ),
+        (
+            "corpus.gz",
+            gzip.compress(b"a\tb\n", mtime=0),
+            "the suffix does not name a bilingual format",
+        ),
+    ],
+)
+def test_malformed_bilingual_files_are_refused(folder, name, content, message):
+    with pytest.raises(UserError, match=message):
+        list(read_pairs([write(folder, name, content)], languages=("en", "de")))
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ([], "0 files can't be read"),
+        (["a", "b", "c"], "3 files can't be read"),
+        (["-", "-"], "Source and target can't both come from standard input"),
+        (["a.tsv", "b.txt"], "Give only this file"),
+        (["a.jsonl.gz", "b"], "Give only this file"),
+    ],
+)
+def test_wrong_numbers_of_corpus_files_are_refused(files, message):
+    with pytest.raises(UserError, match=message):
+        read_pairs(files)
+
+
+def test_only_the_seed_changes_the_held_out_pairs():
+    code = (
+        "from transduce.text.pairs import *\nfrom transduce.text.holdout import *\n"
+        "pairs = [Pair(f's{i // 2}', f't{i}', Origin('f', i)) for i in range(2000)]\n"
+        "parts = [hold_out(lambda: [sentences(pairs)], 50, seed) for seed in (1, 2)]\n"
+        "print([(part == Part.HELD_OUT).nonzero()[0].tolist() for part in parts])"
+    )
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert runs[0] == runs[1]
+    first, second = json.loads(runs[0])
+    assert len(first) == len(second) == 50
+    assert first != second
+    assert {line % 2 for line in first} == {0, 1}  # either pair of a component

@@ -1,0 +1,200 @@
+"""Tests of transduce/text/plain.py."""
+
+import gzip
+import os
+import sys
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from text_files import COMPRESS, texts, write
+from transduce.system.errors import UserError
+from transduce.text import plain
+from transduce.text.pairs import read_pairs
+from transduce.text.plain import read_lines
+
+every_compression = pytest.mark.parametrize("suffix", COMPRESS)
+
+
+def without_common_cr(lines: list[str]) -> list[str]:
+    return [line[:-1] for line in lines] if all(line.endswith("\r") for line in lines) else lines
+
+
+# -- lines ---------------------------------------------------------------------------------------
+
+
+@given(st.lists(texts), st.integers(1, 40))
+def test_lines_written_are_the_lines_read(folder, lines, block):
+    file = write(folder, "lines.txt", "".join(line + "\n" for line in lines))
+    with patch.object(plain, "BLOCK_BYTES", block):
+        assert list(read_lines(file)) == without_common_cr(lines)
+
+
+@given(st.lists(texts, min_size=1))
+def test_last_line_needs_no_line_feed(folder, lines):
+    file = write(folder, "open.txt", "\n".join([*lines, "end"]))
+    assert list(read_lines(file)) == [*without_common_cr(lines), "end"]
+
+
+@given(st.lists(texts, min_size=1), st.booleans(), st.integers(1, 40))
+def test_carriage_returns_at_every_line_end_are_removed(folder, lines, closed, block):
+    file = write(folder, "crlf.txt", "\r\n".join([*lines, "end"]) + ("\r\n" if closed else ""))
+    with patch.object(plain, "BLOCK_BYTES", block):
+        assert list(read_lines(file)) == [*lines, "end"]
+
+
+@pytest.mark.parametrize("odd", [0, 1, 499])
+def test_carriage_returns_at_some_line_ends_stay(folder, odd):
+    lines = [f"{i}" if i == odd else f"{i}\r" for i in range(500)]
+    file = write(folder, "mixed.txt", "".join(line + "\n" for line in lines))
+    with patch.object(plain, "BLOCK_BYTES", 100):
+        assert list(read_lines(file)) == lines
+
+
+def test_empty_file_has_no_lines(folder):
+    assert list(read_lines(write(folder, "empty.txt", ""))) == []
+    assert list(read_lines(write(folder, "blank.txt", "\n"))) == [""]
+
+
+@every_compression
+@given(lines=st.lists(texts), cut=st.integers(0, 200))
+def test_compression_changes_nothing(folder, suffix, lines, cut):
+    data = "".join(line + "\n" for line in lines).encode()
+    # As `cat a.gz b.gz` makes them.
+    streams = COMPRESS[suffix](data[:cut]) + COMPRESS[suffix](data[cut:])
+    with patch.object(plain, "COMPRESSED_BLOCK_BYTES", 16):
+        assert list(read_lines(write(folder, "lines" + suffix, streams))) == without_common_cr(
+            lines
+        )
+
+
+@every_compression
+def test_lines_across_compressed_blocks_are_read(folder, suffix):
+    lines = [f"{i} " + "x" * (i % 700) for i in range(3000)]
+    for end in ("\n", "\r\n"):
+        data = "".join(line + end for line in lines).encode()
+        assert len(data) > 3 * plain.BLOCK_BYTES
+        assert list(read_lines(write(folder, "long" + suffix, COMPRESS[suffix](data)))) == lines
+
+
+@pytest.mark.parametrize("spool", [1, plain.PIPE_MEMORY_BYTES])
+@pytest.mark.parametrize("ends", ["\n\n\n", "\r\r\r", "\r\n\r", "\r\r\n"])
+def test_pipes_are_read_like_files(pipe, folder, monkeypatch, ends, spool):
+    data = "".join(f"line {i}" + ("\r\n" if end == "\r" else "\n") for i, end in enumerate(ends))
+    os.write(pipe[1], data.encode())
+    os.close(pipe[1])
+    monkeypatch.setattr(plain, "BLOCK_BYTES", 5)
+    monkeypatch.setattr(plain, "PIPE_MEMORY_BYTES", spool)
+    assert list(read_lines(f"/dev/fd/{pipe[0]}")) == list(
+        read_lines(write(folder, "pipe.txt", data))
+    )
+
+
+def test_standard_input_is_not_waited_for(pipe, monkeypatch):
+    with os.fdopen(pipe[0], encoding="ascii", closefd=False) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        lines = read_lines("-")
+        os.write(pipe[1], "one\nÄ\n".encode())
+        assert [next(lines), next(lines)] == ["one", "Ä"]
+        os.write(pipe[1], b"two\tzwei")
+        os.close(pipe[1])
+        assert list(lines) == ["two\tzwei"]
+
+
+def test_byte_order_mark_is_a_character_of_a_line_but_not_of_a_pair(folder):
+    file = write(folder, "mark.tsv", "\ufeffa\t\ufeffb\n")
+    assert list(read_lines(file)) == ["\ufeffa\t\ufeffb"]
+    assert [pair[:2] for pair in read_pairs([file])] == [("a", "\ufeffb")]
+    mark = write(folder, "mark.en", "\ufeffa\n\ufeffb\n")
+    assert [pair[:2] for pair in read_pairs([mark, mark])] == [("a", "a"), ("\ufeffb", "\ufeffb")]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            b"good\nna\xc3\xafve caf\xe9\n",
+            r"2: byte 0xE9 at offset 10 of the line is not UTF-8\. Convert",
+        ),
+        (b"\xc3", ":1: byte 0xC3 at offset 0 "),
+        (b"a\nb\n\xed\xa0\x80\n", ":3: byte 0xED at offset 0 "),
+        (b"a\r\nb\r\nc\xff\r\n", ":3: byte 0xFF at offset 1 "),
+        ("Äh\n".encode("utf-16"), "looks like UTF-16"),
+        ("A dog runs after a cat.\nÄh\n".encode("utf-16-le"), "looks like UTF-16LE. Convert"),
+        ("A dog runs after a cat.\nA cat.\n".encode("utf-16-be"), "looks like UTF-16BE. Convert"),
+        (gzip.compress(b"a", mtime=0), r"looks like gzip data\. Decompress it, or add \.gz to the"),
+        (b"%PDF-1.7 \xe2\xe3\n", r"looks like a PDF file\. Save the text as \.txt or \.html\.$"),
+    ],
+)
+def test_invalid_utf8_is_named(folder, data, message):
+    file = write(folder, "bad.txt", data)
+    for block in (2, plain.BLOCK_BYTES):
+        with (
+            patch.object(plain, "BLOCK_BYTES", block),
+            pytest.raises(UserError, match=r"bad\.txt.*" + message),
+        ):
+            list(read_lines(file))
+
+
+def test_invalid_utf8_far_into_a_file(folder):
+    lines = [b"%d" % i for i in range(100_000)]
+    lines[77_777] = b"ab\x80"
+    with pytest.raises(UserError, match=":77778: byte 0x80 at offset 2 "):
+        list(read_lines(write(folder, "far.txt", b"\n".join(lines))))
+
+
+@pytest.mark.parametrize("suffix", [suffix for suffix in COMPRESS if suffix])
+def test_damaged_compression_is_refused(folder, suffix):
+    data = COMPRESS[suffix](b"".join(b"%d\n" % (i * 7919 % 10007) for i in range(20_000)))
+    for cut in (0, 3, len(data) // 2, len(data) - 1):
+        with pytest.raises(UserError, match=rf"cut{suffix} is cut short"):
+            list(read_lines(write(folder, "cut" + suffix, data[:cut])))
+    for bad in (
+        b"this is no compressed data",
+        data + b"nor is this",
+        data[:9] + bytes(60) + data[69:],
+    ):
+        with pytest.raises(UserError, match=rf"bad{suffix} is (damaged|cut short)"):
+            list(read_lines(write(folder, "bad" + suffix, bad)))
+    assert len(list(read_lines(write(folder, "padded" + suffix, data + bytes(512))))) == 20_000
+
+
+def test_zstandard_is_an_extra(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(UserError, match=r"needs the package zstandard\. Install it: pip install"):
+        list(read_lines(write(folder, "a.zst", zstandard.compress(b"a\n"))))
+
+
+def test_missing_files_name_the_nearest(tmp_path):
+    write(tmp_path, "train.de.gz", b"")
+    write(tmp_path, "notes", b"")
+    (tmp_path / "link").symlink_to("nowhere")
+    for missing, message in {
+        "train.de": r"train\.de does not exist\. Did you mean .*train\.de\.gz\?$",
+        "zzz": r"zzz does not exist; no file in .* has a similar name\.$",
+        "folder/train.de": r"does not exist, nor does the folder .*folder\.$",
+        "notes/train.de": "does not exist",
+        "link": "link does not exist: it is a broken symbolic link to nowhere",
+    }.items():
+        with pytest.raises(UserError, match=message):
+            list(read_lines(str(tmp_path / missing)))
+
+
+def test_folders_and_broken_links_are_refused(tmp_path):
+    (tmp_path / "round").symlink_to(tmp_path / "round")
+    with pytest.raises(UserError, match="is a folder"):
+        list(read_lines(str(tmp_path)))
+    with pytest.raises(UserError, match="round cannot be read: "):
+        list(read_lines(str(tmp_path / "round")))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the administrator may read every file")
+def test_file_without_permission_is_named(tmp_path):
+    file = write(tmp_path, "secret", "a")
+    Path(file).chmod(0)
+    with pytest.raises(UserError, match="secret cannot be read: permission denied"):
+        list(read_lines(file))

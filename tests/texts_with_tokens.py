@@ -1,0 +1,5 @@
+"""Shared by tests."""
+
+from transduce.config.schema import PLACEHOLDER_TOKENS
+
+A, B, C = PLACEHOLDER_TOKENS[:3]

@@ -1,0 +1,116 @@
+"""Tests of transduce/tokens/store.py."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpora import blocks
+from transduce.system.errors import UserError
+from transduce.tokens.store import TokenStore, write_store
+
+# -- the store ---------------------------------------------------------------------------------------
+
+ids = st.lists(st.integers(0, 300) | st.sampled_from([65535, 65536, 2**32 - 1]), max_size=6)
+
+
+pairs = st.lists(st.tuples(ids, ids, st.integers(0, 2**31 - 1), st.integers(1, 2**62)), max_size=12)
+
+
+@given(rows=pairs)
+def test_store_returns_the_written_pairs(tmp_path_factory, rows):
+    folder = tmp_path_factory.mktemp("store") / "train"
+    write_store(folder, blocks(rows))
+    store = TokenStore(folder)
+    assert len(store) == len(rows)
+    every = np.arange(len(rows))
+    texts = zip(store.source.rows(every), store.target.rows(every), strict=True)
+    assert [(*map(list, text), *store.origin(i)) for i, text in enumerate(texts)] == rows
+    assert store.source.lengths.tolist() == [len(row[0]) for row in rows]
+    assert store.target.lengths.tolist() == [len(row[1]) for row in rows]
+
+
+def test_ids_take_16_bits_until_one_does_not_fit(tmp_path):
+    many = [([7] * 50, [65535], 0, line) for line in range(100)]
+    write_store(tmp_path / "narrow", blocks(many))
+    write_store(tmp_path / "wide", blocks([*many, ([65536], [1], 0, 101)]))
+    sizes = {name: (tmp_path / name / "source.ids").stat().st_size for name in ("narrow", "wide")}
+    assert sizes == {"narrow": 2 * 5000, "wide": 4 * 5001}
+    wide = TokenStore(tmp_path / "wide")
+    assert [row.tolist() for row in wide.source.rows(np.array([99, 100]))] == [[7] * 50, [65536]]
+    assert wide.target.ids.itemsize == 2
+
+
+def test_pairs_take_few_bytes_besides_their_ids(tmp_path):
+    write_store(
+        tmp_path / "store",
+        blocks(([1] * (n % 7), [2] * (n % 5), n // 3000, n % 3000 * 2) for n in range(6000)),
+    )
+    sizes = {
+        path.name: path.stat().st_size
+        for path in (tmp_path / "store").iterdir()
+        if path.name != "manifest.json"
+    }
+    ids = sizes.pop("source.ids") + sizes.pop("target.ids")
+    assert ids == 2 * sum(n % 7 + n % 5 for n in range(6000))
+    assert sum(sizes.values()) < 5.5 * 6000
+    store = TokenStore(tmp_path / "store")
+    assert [store.origin(n) for n in range(6000)] == [
+        (n // 3000, n % 3000 * 2) for n in range(6000)
+    ]
+    places = np.random.default_rng(1).permutation(6000)
+    assert [ids.tolist() for ids in store.source.rows(places)] == [[1] * (n % 7) for n in places]
+    assert [ids.tolist() for ids in store.target.rows(places)] == [[2] * (n % 5) for n in places]
+
+
+def test_a_sentence_may_be_very_long(tmp_path):
+    write_store(
+        tmp_path / "store",
+        blocks([([1], [2], 0, 1), ([3] * 70_000, [4] * 65_535, 0, 2), ([5], [6], 0, 3)]),
+    )
+    store = TokenStore(tmp_path / "store")
+    assert [len(row) for row in store.source.rows(np.arange(3))] == [1, 70_000, 1]
+    assert (store.source.lengths.itemsize, store.target.lengths.itemsize) == (4, 2)
+    last = np.array([2])
+    assert (store.source.rows(last)[0].tolist(), store.target.rows(last)[0].tolist()) == ([5], [6])
+
+
+@pytest.mark.parametrize("other", [1, 3])
+def test_a_store_of_another_format_is_refused(tmp_path, other):
+    write_store(tmp_path / "store", blocks([([1, 2], [3], 0, 1)]))
+    header = tmp_path / "store/store.json"
+    header.write_text(header.read_text().replace('"format": 2', f'"format": {other}'))
+    with pytest.raises(UserError, match=f"format {other}, but this version reads format 2"):
+        TokenStore(tmp_path / "store")
+
+
+def test_failed_writing_leaves_no_store(tmp_path):
+    def rows():
+        yield [1], [2], 0, 1
+        raise RuntimeError("the corpus ended badly")
+
+    with pytest.raises(RuntimeError):
+        write_store(tmp_path / "store", blocks(rows(), size=1))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "source.ids",
+        "target.lengths",
+        "source.starts",
+        "origin.steps",
+        "store.json",
+        "manifest.json",
+    ],
+)
+def test_a_damaged_store_is_named(name, tmp_path):
+    write_store(tmp_path / "store", blocks([([1, 2], [3], 0, 1)]))
+    path = tmp_path / "store" / name
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(UserError, match=name):
+        TokenStore(tmp_path / "store")
+    path.unlink()
+    with pytest.raises(UserError, match=f"{name} is missing"):
+        TokenStore(tmp_path / "store")

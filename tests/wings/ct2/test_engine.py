@@ -1,0 +1,86 @@
+"""Tests of transduce/wings/ct2/engine.py."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+import transduce
+from engines import SMALL, SOURCES, converted, lively, search
+from transduce.config.schema import DecodeConfig
+from transduce.decoding.types import Request
+from transduce.model_folder import describe
+from transduce.wings.ct2 import build as building
+from transduce.wings.ct2 import engine as ct2_engine
+from transduce.wings.ct2.engine import Check, CTranslate2Engine, Loss
+
+
+def test_converting_does_not_touch_the_model(tmp_path):
+    model = lively(SMALL)
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    converted(model, SMALL, tmp_path, "int8")
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+
+
+def test_no_special_piece_is_proposed(tmp_path):
+    model = lively(SMALL)
+    model.embedding.weight.data[[0, 1, 3]] *= 5  # logits of PAD, BOS and UNK are often the highest
+    engine = converted(model, SMALL, tmp_path)
+    [free] = engine._translator.translate_batch(
+        [["5", "6", "2"]], beam_size=1, max_decoding_length=30
+    )
+    assert {"0", "1", "3"} & {*free.hypotheses[0]}
+    [(_, tokens)] = search(engine, [[5, 6]], 30, beam_size=1)
+    assert tokens and min(tokens) >= 4
+
+
+def test_alternatives_that_are_cut_are_different(tmp_path):
+    engine, config = converted(lively(SMALL), SMALL, tmp_path), DecodeConfig(beam_size=4)
+    [found] = engine.search([Request([""] * 7, SOURCES, [1, 2, 2, 3, 4, 5, 20])], config, 4)
+    for hypotheses, limit in zip(found, [1, 2, 2, 3, 4, 5, 20], strict=True):
+        assert len({tuple(each.tokens) for each in hypotheses}) == len(hypotheses) >= 1
+        assert max(len(each.tokens) for each in hypotheses) <= limit
+
+
+@pytest.mark.parametrize(
+    ("loops", "score", "chrf", "is_good"),
+    [
+        (0, Loss(0.04, 0.0), Loss(0.2, 0.0), True),
+        (2, Loss(-1.0, 0.0), Loss(-9.0, 0.0), True),
+        (3, Loss(0.0, 0.0), Loss(0.0, 0.0), False),
+        (0, Loss(0.1, 0.0), Loss(0.0, 0.0), False),
+        (0, Loss(0.1, 0.08), Loss(0.0, 0.0), True),  # the loss may be chance
+        (0, Loss(0.2, 9.0), Loss(0.0, 0.0), False),  # few sentences excuse little
+        (0, Loss(0.0, 0.0), Loss(0.5, 0.0), False),
+        (0, Loss(0.0, 0.0), Loss(1.2, 9.0), True),
+        (0, Loss(0.0, 0.0), Loss(2.0, 9.0), False),
+        (0, Loss(0.0, 0.0), None, True),
+        (0, Loss(0.1, 0.0), None, False),
+        (0, Loss(math.nan, 0.0), None, False),
+    ],
+)
+def test_how_much_worse_an_engine_may_be(loops, score, chrf, is_good):
+    assert Check(100, loops, 90, score, chrf).is_good() == is_good
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_processor_without_int8_has_float32(trained, monkeypatch):
+    class Limited(CTranslate2Engine):
+        def __init__(self, folder: Path, compute_type: str, *rest: int):
+            if compute_type == "int8":
+                raise ValueError("Requested int8 compute type")
+            super().__init__(folder, compute_type, *rest)
+
+    for module in ct2_engine, building:
+        monkeypatch.setattr(module, "CTranslate2Engine", Limited)
+    assert transduce.load(trained).engine.name == "CTranslate2, float32"
+
+
+def test_engine_built_first_is_kept(trained, cache):
+    transduce.load(trained)
+    [kept] = cache.iterdir()
+    assert building.build_in_cache(
+        trained, describe(trained).config, kept, 1
+    ) == ct2_engine.read_compute_type(kept)
+    assert [each.name for each in cache.iterdir()] == [kept.name]

@@ -1,0 +1,58 @@
+"""Tests of transduce/wings/documents/plurals.py."""
+
+import pytest
+
+from documents import read
+from transduce.text.formats import read_document
+from transduce.wings.documents.plurals import Plurals, plurals
+
+
+@pytest.mark.parametrize(
+    ("languages", "expected"),
+    [
+        ("ja ko zh vi th id ms lo my km", (1, None)),
+        (
+            "en de nl sv da no nb nn es it el bg fi et he hu eo ca gl eu af sq ta tr fa hy hi fr pt is mk",
+            (2, 0),
+        ),
+        ("lv lt ru uk be sr hr bs cs sk pl ro mo", (3, 0)),
+        ("sl gd mt", (4, 0)),
+        ("ga", (5, 0)),
+        ("ar", (6, 1)),
+        ("xx", (2, 0)),
+    ],
+)
+def test_a_language_has_the_plural_forms_that_gettext_gives_it(
+    languages: str, expected: tuple[int, int]
+) -> None:
+    for language in languages.split():
+        assert plurals("", language, "a.po")[:2] == expected, language
+
+
+def test_a_message_without_a_number_is_not_the_form_for_larger_numbers() -> None:
+    assert all(plurals("", language, "a.po").is_singular for language in ("de", "fr", "pl"))
+    assert not any(
+        plurals("", language, "a.po").is_singular for language in ("ru", "uk", "lt", "sl", "gd")
+    )
+    one, many = "One file", "%d files"
+    for language, msgid, expected in [
+        ("ru", one, [many] * 3),
+        ("ru", "%d file", ["%d file", many, many]),
+    ]:
+        text = f'msgid "{msgid}"\nmsgid_plural "{many}"\nmsgstr[0] ""\n'
+        assert read_document(text.encode(), "a.po", "en", language).texts == expected
+    assert read("a.po", f'msgid "{one}"\nmsgid_plural "{many}"\nmsgstr[0] ""\n').texts == [
+        one,
+        many,
+    ]
+
+
+def test_a_region_has_the_plural_forms_of_its_language() -> None:
+    assert plurals("", "pt-BR", "a.po") == plurals("", "pt_BR", "a.po") == plurals("", "fr", "a.po")
+    assert plurals("", "pl_PL", "a.po") == Plurals(3, 0)
+
+
+def test_a_header_decides_the_plural_forms() -> None:
+    polish = "nplurals=3; plural=n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2;"
+    assert plurals(f"Plural-Forms: {polish}\n", "de", "a.po") == Plurals(3, 0)
+    assert plurals("nplurals=2; plural=__import__('os');", "de", "a.po") == Plurals(2, 0)
