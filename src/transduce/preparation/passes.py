@@ -217,7 +217,8 @@ def with_normalised_texts(
         sources = composed(sources) if is_composed else in_source(sources)
         targets = composed([pair.target for pair in chunk])
         for pair, source, target in zip(chunk, sources, targets, strict=True):
-            yield pair._replace(source=source, target=target)
+            is_same = pair.source is source and pair.target is target
+            yield pair if is_same else pair._replace(source=source, target=target)
 
 
 def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConfig:

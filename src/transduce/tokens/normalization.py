@@ -146,7 +146,8 @@ def common_quotes(sources: Collection[str]) -> str:
 
 def composed(texts: Sequence[str]) -> list[str]:
     """The texts in Unicode's form NFC."""
-    return [_composed(text) for text in texts]
+    is_composed = unicodedata.is_normalized("NFC", "\n".join(texts))  # so are most batches
+    return [*texts] if is_composed else [_composed(text) for text in texts]
 
 
 def _composed(text: str) -> str:
