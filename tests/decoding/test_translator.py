@@ -494,3 +494,34 @@ def test_a_model_that_translates_everything_alike_has_no_confidence(model, token
     norm.weight.data.zero_()
     norm.bias.data.copy_(alike.embedding.weight[token])
     assert calibrate(alike, tokenizer, pairs, CONFIG) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-",
+        "***",
+        "12.50",
+        "2024-11-29",
+        "+49 30 1234567",
+        "https://x.example/a",
+        "bob@x.example",
+        "😀",
+    ],
+)
+def test_a_text_without_words_is_copied(translator, text):
+    texts = ["dog", text, "red house"]
+    found = translator.translate(texts)
+    assert found[1].text == text and found[1].flags == ()
+    assert [found[0], found[2]] == translator.translate([texts[0], texts[2]])
+
+
+def test_links_lead_to_the_words_as_the_user_wrote_them(translator):
+    written = "\u200bdog  re\u00add"
+    [plain] = translator.translate(["dog red"], align=True)
+    [odd] = translator.translate([written], align=True)
+    assert odd.text == plain.text
+    words = {"dog": "dog", "red": "re\u00add"}
+    assert [written[slice(*link.source)] for link in odd.links] == [
+        words["dog red"[slice(*link.source)]] for link in plain.links
+    ]

@@ -13,7 +13,8 @@ from transduce.inline.events import Event, text_event
 PICTURE = r"[\u2190-\u21ff\u2300-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
 # How a picture looks: in colours, on a key, the colour of the skin, the region of a flag.
 MODIFIER = r"[\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]"
-DIGIT_ON_A_KEY = r"[0-9#*]\ufe0f?\u20e3"
+KEY = "\u20e3"
+DIGIT_ON_A_KEY = rf"[0-9#*]\ufe0f?{KEY}"
 
 
 def symbols_of(unknown: Collection[str]) -> re.Pattern[str] | None:
@@ -23,10 +24,10 @@ def symbols_of(unknown: Collection[str]) -> re.Pattern[str] | None:
     ]
     letters = [each for each in unknown if each.isalnum() and not each.isascii()]
     marks = [each for each in unknown if unicodedata.category(each)[0] == "M"]
-    patterns = list[str]()
+    patterns = [DIGIT_ON_A_KEY] if KEY in unknown else []
     if signs:
         sign = f"(?:{_any_of(signs)}|{PICTURE}(?={MODIFIER}))"
-        patterns.append(rf"(?:{DIGIT_ON_A_KEY}|{sign}{MODIFIER}*(?:\u200d{PICTURE}{MODIFIER}*)*)+")
+        patterns.append(rf"(?:{sign}{MODIFIER}*(?:\u200d{PICTURE}{MODIFIER}*)*)+")
     if letters:
         patterns.append(rf"(?<!\w){_any_of(letters)}{_any_of([*letters, *marks])}*(?!\w)")
     return re.compile("|".join(patterns)) if patterns else None

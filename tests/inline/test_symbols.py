@@ -1,0 +1,77 @@
+"""Tests of transduce/inline/symbols.py."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transduce.decoding.plan import Plan
+from transduce.decoding.types import UNTRANSLATED, Translation, TranslationOptions
+from transduce.inline.placeholders import intact, mask
+from transduce.inline.symbols import symbols_of
+
+KNOWN = {*"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZäöü0123456789 .,!?"}
+ODD = [
+    "🐶",
+    "👍🏽",
+    "👩\u200d🚀",
+    "❤\ufe0f",
+    "🇩🇪",
+    "1\ufe0f\u20e3",
+    "♪",
+    "→",
+    "½",
+    "東京",
+    "Москва",
+    "%",
+]
+
+
+def unknown_in(text: str) -> set[str]:
+    return {*text} - KNOWN
+
+
+@pytest.mark.parametrize("symbol", ODD)
+def test_a_symbol_is_one_placeholder(symbol: str) -> None:
+    text = f"It rains {symbol} now."
+    masked = mask(text, symbols=symbols_of(unknown_in(text)))
+    assert [mark.opening for mark in masked.words] == [symbol]
+
+
+@pytest.mark.parametrize("text", ["Łódź is nice.", "a na\u00efve dog", "12 dogs"])
+def test_a_part_of_a_word_is_no_symbol(text: str) -> None:
+    assert mask(text, symbols=symbols_of(unknown_in(text))).words == []
+
+
+def test_texts_without_unknown_characters_have_no_symbols() -> None:
+    assert symbols_of(unknown_in("It rains.")) is None
+
+
+@given(st.lists(st.sampled_from([*ODD, "dog", "It", ".", " ", "<b>", "</b>"])).map("".join))
+def test_a_text_is_intact_after_masking(text: str) -> None:
+    symbols = symbols_of(unknown_in(text))
+    assert intact(text, text, markup=False, symbols=symbols)
+    for symbol in ("🐶", "♪"):
+        if symbol in text and symbols:
+            assert not intact(text, text.replace(symbol, "", 1), markup=False, symbols=symbols)
+
+
+def test_symbols_come_back_at_the_aligned_place() -> None:
+    text = "It rains 🐶 now."
+    plan = Plan([text], options=TranslationOptions(), unknown=unknown_in(text))
+    assert plan.sentences == [text, "It rains now."]
+    translations = [
+        Translation("Es wuff jetzt.", -1.0, ()),
+        Translation("Es regnet jetzt.", -1.0, ()),
+    ]
+    [assembled] = plan.assemble(translations)
+    assert assembled.text.count("🐶") == 1
+    assert assembled.text.replace(" 🐶", "") == "Es regnet jetzt."
+
+
+def test_a_text_in_an_unknown_script_is_copied_and_flagged() -> None:
+    text = "Собака спит."
+    plan = Plan([text], options=TranslationOptions(), unknown=unknown_in(text))
+    assert plan.sentences == []
+    [assembled] = plan.assemble([])
+    assert assembled.text == text
+    assert assembled.flags == (UNTRANSLATED,)
