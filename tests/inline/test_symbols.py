@@ -75,3 +75,11 @@ def test_a_text_in_an_unknown_script_is_copied_and_flagged() -> None:
     [assembled] = plan.assemble([])
     assert assembled.text == text
     assert assembled.flags == (UNTRANSLATED,)
+
+
+def test_a_closing_quotation_mark_follows_a_full_stop_without_a_blank() -> None:
+    text = "“It rains.”"
+    plan = Plan([text], options=TranslationOptions(), unknown=unknown_in(text))
+    translations = [Translation("x", -1.0, ()), Translation("Es regnet.", -1.0, ())]
+    [assembled] = plan.assemble(translations)
+    assert assembled.text == "“Es regnet.”"

@@ -126,3 +126,13 @@ def test_the_normalization_is_saved_with_the_vocabulary(tmp_path):
 def test_rare_quotes_are_unknown():
     assert common_quotes(["“a"] + ["b"] * 20_000) == ""
     assert common_quotes(["“a", "b’s"]) == "’“"
+
+
+def test_characters_are_unknown_if_their_normalised_forms_are():
+    texts = ["a b c - 12"] * 20
+    tokenizer = Tokenizer.train(texts, texts, vocab_size=300, quotes="")
+    assert tokenizer.unknown(["a\u00a0b \u201cc\u201d ♪ \uff11 \u2011 \u200b"]) == {
+        "\u201c",
+        "\u201d",
+        "♪",
+    }

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from unicodedata import category
 
 from transduce.inline.events import NO_BLANK
 from transduce.inline.placeholders import CLOSING_QUOTES, Mark, Masked, Patch, in_order, replace
@@ -60,7 +61,9 @@ def _with_blanks(text: str, removal: Mark, edges: set[int]) -> Mark:
     end = removal.end
     left = text[begin - 1 : begin]
     right = text[end : end + 1]
-    before = bool(NEEDS_BLANK.match(left)) and begin not in edges
+    # A closing quotation mark that is no placeholder but a symbol follows a full stop without a blank.
+    closes = category(removal.opening[0]) in ("Pe", "Pf") and not left.isspace()
+    before = bool(NEEDS_BLANK.match(left)) and begin not in edges and not closes
     after = bool(NEEDS_BLANK.match(right)) and end not in edges
     if left.isspace() and before and not right.isalnum():
         begin -= 1

@@ -169,7 +169,9 @@ class Tokenizer:
         """The characters of sources that the vocabulary has no pieces for, also after they were normalised."""
         characters = {each for each in set[str]().union(*texts) if category(each) != "Cs"}
         unknown = characters - self.source.known(characters)
-        return {each for each in unknown if self.normalizer([each]) == [each]}
+        forms = {each: self.normalizer([each])[0] for each in unknown}
+        known = self.source.known({*"".join(forms.values())})
+        return {each for each, form in forms.items() if not known.issuperset(form)}
 
     @cached_property
     def has_letters(self) -> bool:
