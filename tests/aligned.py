@@ -1,4 +1,4 @@
-"""Shared by tests."""
+"""Sentences, vocabularies and a lively model for the tests of word alignment."""
 
 from dataclasses import replace
 
@@ -37,8 +37,6 @@ def lively(config: ModelConfig, seed: int = 0) -> Seq2Seq:
         weight.data.mul_(1.6).add_(torch.randn(weight.shape, generator=generator), alpha=0.1)
     return model.eval()
 
-
-# -- pieces -----------------------------------------------------------------------------------------------
 
 odd = st.text(
     st.sampled_from(

@@ -1,4 +1,4 @@
-"""Shared by tests."""
+"""Toy corpora and tables for the tests of comparisons."""
 
 from pathlib import Path
 from typing import Any

@@ -62,9 +62,6 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator["webdriver.Chr
     browser.quit()
 
 
-# -- the cache --------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that has begun to learn to reverse words."""

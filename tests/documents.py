@@ -1,4 +1,4 @@
-"""Shared by tests."""
+"""Documents of each format, and functions that read and write them."""
 
 from collections.abc import Callable, Sequence
 
@@ -82,9 +82,6 @@ def written(document: Document, translate: Callable[[str], str]) -> str:
 
 
 PLAIN_CDATA = XLIFF1.replace("With <b>tags</b>", "Save & close")
-
-
-# -- texts of sentences -----------------------------------------------------------------------------------
 
 
 def by(translate: Callable[[str], str], sentences: Sequence[str]) -> list[Translation]:

@@ -1,4 +1,4 @@
-"""Shared by tests."""
+"""Models and searches for the tests of engines."""
 
 from dataclasses import replace
 from pathlib import Path

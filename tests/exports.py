@@ -1,4 +1,4 @@
-"""Shared by tests."""
+"""Models to export, and other programs that run the exports."""
 
 import json
 import struct
@@ -67,9 +67,6 @@ def refused(form: Format, folder: Path) -> bool:
     return bool(refuse(form, folder, model_folder.read_config(folder)))
 
 
-# -- parity ---------------------------------------------------------------------------------------------
-
-
 def disturb(file: Path, weight: torch.Tensor) -> None:
     """Change one number of a weight, in whatever layout it is stored."""
     content = file.read_bytes()
@@ -88,9 +85,6 @@ def greedy(model: model_folder.Bundle, texts: list[str]) -> list[Output]:
         texts
     )
     return [Output(list(each.tokens), each.text) for each in found]
-
-
-# -- import ------------------------------------------------------------------------------------------------
 
 
 def spm(

@@ -1,4 +1,4 @@
-"""Shared by tests."""
+"""Pairs with faults for the doctor and its rules."""
 
 from hypothesis import strategies as st
 

@@ -1,4 +1,4 @@
-"""Shared by tests."""
+"""Values for the tests of confidence and calibration."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Shared by tests."""
+"""Texts with tags and placeholders."""
 
 import re
 

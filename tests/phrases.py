@@ -1,4 +1,4 @@
-"""Shared by tests."""
+"""Phrases of a small language, and translators for them."""
 
 import random
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Shared by tests."""
+"""Clients and guards for the tests of limits and keys."""
 
 import contextlib
 from collections.abc import Iterator

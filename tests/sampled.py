@@ -1,4 +1,4 @@
-"""Shared by tests."""
+"""Sentences for the tests of drawn subwords."""
 
 ENGLISH = [
     "A dog runs over the grass.",

@@ -1,4 +1,4 @@
-"""Shared by tests."""
+"""Folders of models, and a client of a server with several models."""
 
 import asyncio
 import shutil

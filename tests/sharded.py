@@ -1,4 +1,4 @@
-"""Shared by tests."""
+"""Corpora and models for the tests of shards and Ray."""
 
 import json
 from pathlib import Path
@@ -20,9 +20,6 @@ SIZES = {
         "decode.max_extra_tokens": 4,
     },
 }
-
-
-# -- translating ------------------------------------------------------------------------------------------------------
 
 
 def translate(

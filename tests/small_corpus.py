@@ -1,4 +1,4 @@
-"""Shared by tests."""
+"""Options of tiny trainings, and the output of commands."""
 
 import json
 from pathlib import Path
@@ -44,9 +44,6 @@ def lines(file: Path) -> list[str]:
     return file.read_text(encoding="utf-8").split("\n")[:-1]
 
 
-# -- distill ----------------------------------------------------------------------------------------------
-
-
 def texts_of(folder: Path) -> list[tuple[str, str]]:
     """The pairs of a prepared corpus: sources as they stand in its file, targets decoded."""
     prepared = open_prepared(folder)
@@ -55,9 +52,6 @@ def texts_of(folder: Path) -> list[tuple[str, str]]:
     return [
         (there[data.origin(i)[2] - 1].split("\t")[0], target) for i, target in enumerate(targets)
     ]
-
-
-# -- score and evaluate -----------------------------------------------------------------------------------
 
 
 def evaluated(capsys, *arguments) -> dict:

@@ -1,4 +1,4 @@
-"""Shared by tests."""
+"""Small models of each kind."""
 
 from dataclasses import replace
 
@@ -92,8 +92,6 @@ def tiny(kind: str) -> Seq2Seq:
 def close(actual: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-3)
 
-
-# -- initialisation, recording, files ---------------------------------------------------------------------
 
 WIDE = ModelConfig(
     vocab_size=300,

@@ -1,4 +1,4 @@
-"""Shared by tests."""
+"""Small models and batches for the tests of training."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -79,9 +79,6 @@ def written(
     return paths
 
 
-# -- the moving average and weight decay ------------------------------------------------------------------
-
-
 def updated(
     train: TrainConfig, steps: int
 ) -> tuple[list[dict[str, Tensor]], torch.optim.Optimizer, Seq2Seq]:
@@ -99,9 +96,6 @@ def updated(
         )
         history.append(weights(model))
     return history, optimizer, model
-
-
-# -- the loop ---------------------------------------------------------------------------------------------
 
 
 def training(

@@ -1,4 +1,4 @@
-"""Shared by tests."""
+"""Figures for the tests of the paper's tables."""
 
 import pytest
 
@@ -6,9 +6,6 @@ from transduce.system.errors import UserError
 from transduce_lab.comparing import runs
 
 pytest.importorskip("scipy", reason="pip install 'transduce[lab]'")
-
-
-# -- parsing -----------------------------------------------------------------------------------------------
 
 
 def fails(name: str, real=runs.train):

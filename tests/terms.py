@@ -1,4 +1,4 @@
-"""Shared by tests."""
+"""A model of chance and terms for the tests of constrained search."""
 
 from collections.abc import Sequence
 

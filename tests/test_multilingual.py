@@ -144,9 +144,6 @@ def prepared(place: Path, folder: Path, **options: object) -> Prepared:
     return prepare(data(place, **options), folder, vocab_size=lambda _: 300)
 
 
-# -- files and directions ---------------------------------------------------------------------------------
-
-
 def test_files_of_several_languages_are_bilingual_corpora(tmp_path):
     corpora = bilingual_corpora(["a/x.en.gz", "a/x.de.gz", "b.fr", "b.pt-BR", "a/x.fr.gz"])
     assert [(corpus.files, str(corpus.languages)) for corpus in corpora] == [
@@ -441,9 +438,6 @@ def test_samples_have_all_directions(place, tmp_path):
         }
 
 
-# -- preparation ------------------------------------------------------------------------------------------
-
-
 def test_no_held_out_sentence_of_any_direction_is_trained_on(place, tmp_path):
     corpus = prepared(place, tmp_path / "corpus", data__holdout=20)
     valid = by_direction(corpus.valid())
@@ -580,9 +574,6 @@ def test_the_temperature_decides_how_often_a_small_corpus_is_read(place, tmp_pat
         np.array(corpus.mixture.weights) * sizes, shares / shares.sum() * sizes.sum()
     )
     assert abs(corpus.mixture.pairs_per_epoch - 450) <= 1
-
-
-# -- training and translation -----------------------------------------------------------------------------
 
 
 def test_model_learns_every_direction(model, place):
@@ -794,9 +785,6 @@ def test_shards_of_a_multilingual_corpus_make_the_same_files(place, tmp_path):
             == (tmp_path / "merged" / file.relative_to(tmp_path / "whole")).read_bytes()
         )
     assert open_prepared(tmp_path / "merged").mixture.weights == whole.mixture.weights
-
-
-# -- through a third language -----------------------------------------------------------------------------
 
 
 WITHOUT = [Direction.parse(name) for name in DIRECTIONS if name not in ("de-fr", "fr-de")]
@@ -1110,9 +1098,6 @@ def test_a_server_takes_the_better_route(model):
             each["code"]: sorted(each["targets"]) for each in asking.get("/languages").json()
         }
         assert targets == {"en": ["de", "fr"], "de": ["en", "fr"], "fr": ["de", "en"]}
-
-
-# -- exchange and server ----------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Shared by tests."""
+"""Texts and files for the tests of reading and writing."""
 
 import bz2
 import gzip
@@ -46,9 +46,6 @@ def write(folder: Path, name: str, data: bytes | str) -> str:
     path = folder / name
     path.write_bytes(data.encode() if isinstance(data, str) else data)
     return str(path)
-
-
-# -- cleaning ------------------------------------------------------------------------------------
 
 
 def number(texts: list[tuple[str, str]]) -> list[Pair]:

@@ -1,4 +1,4 @@
-"""Shared by tests."""
+"""Texts with placeholder tokens."""
 
 from transduce.config.schema import PLACEHOLDER_TOKENS
 

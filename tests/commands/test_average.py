@@ -8,8 +8,6 @@ from safetensors.torch import load_file
 from command_line import run
 from small_corpus import output
 
-# -- average and info -------------------------------------------------------------------------------------
-
 
 def test_average_takes_the_last_regular_checkpoints(place, tmp_path, capsys):
     run_folder = tmp_path / "run"

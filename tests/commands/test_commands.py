@@ -197,9 +197,6 @@ def test_a_distillation_that_was_killed_when_it_was_complete_leaves_no_journal(
     open_prepared(tmp_path / "data")
 
 
-# -- translate --------------------------------------------------------------------------------------------
-
-
 def test_a_translation_says_where_its_time_went(place, tmp_path, capsys):
     command = [
         "translate",
@@ -389,9 +386,6 @@ def test_progress_of_a_long_translation_goes_to_standard_error(place, capsys, mo
     ]
 
 
-# -- what becomes of output files -------------------------------------------------------------------------
-
-
 def test_a_mistake_late_in_the_input_leaves_the_old_output(place, tmp_path, capsys):
     (tmp_path / "in.txt").write_bytes(b"\n" * 300_000 + b"\xff\n")
     (tmp_path / "out.txt").write_text("old\n")
@@ -531,8 +525,6 @@ def test_the_commands_that_the_demo_leads_to_can_be_pasted(name):
         each.value for each in ast.walk(program) if isinstance(each, ast.Constant)
     ]
 
-
-# -- mistakes ---------------------------------------------------------------------------------------------
 
 MISTAKES = {  # what is typed in a folder with the files of `place`, and what the sentence says
     "translat one": 'Did you mean "translate"?',

@@ -6,8 +6,6 @@ from safetensors.torch import load_file
 from command_line import run
 from small_corpus import SHORT
 
-# -- train and prepare ------------------------------------------------------------------------------------
-
 
 def test_files_a_table_and_a_recipe_train_the_same_model(place, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(place)

@@ -89,9 +89,6 @@ def test_a_character_in_bytes_stands_at_its_last_byte_and_a_tag_nowhere():
     ]
 
 
-# -- links ------------------------------------------------------------------------------------------------
-
-
 def links_of(weights, source: str, source_spans, target: str, target_spans) -> tuple[Link, ...]:
     source_words, target_words = (
         words(source, starts(source_spans)),

@@ -28,8 +28,6 @@ from transduce.model.seq2seq import Seq2Seq
 from transduce.model_folder import Bundle
 from transduce.text.pairs import Origin, Pair
 
-# -- the layer --------------------------------------------------------------------------------------------
-
 
 def test_information_by_hand():
     # Two kinds that are always linked, eight times each: half of the links is left to either, without the judged one.

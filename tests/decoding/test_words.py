@@ -15,8 +15,6 @@ from transduce.decoding.types import BLANK_TRANSLATION, TranslationOptions
 from transduce.decoding.words import words
 from transduce.system.errors import UserError
 
-# -- words ------------------------------------------------------------------------------------------------
-
 
 @given(text=texts)
 def test_words_are_disjoint_and_hold_every_character_but_spaces(aligning_tokenizer, text):

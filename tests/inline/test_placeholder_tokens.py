@@ -151,9 +151,6 @@ def test_invented_tokens_are_removed_and_flagged() -> None:
     assert stray_tokens(f"{A} a", f"b {A} {B}{C}")[0].begin == 3
 
 
-# -- vocabularies and corpora -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("joint", [True, False])
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_tokens_are_pieces_by_themselves(joint: bool, kind: str, tmp_path: Path) -> None:

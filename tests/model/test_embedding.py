@@ -56,9 +56,6 @@ def test_threads_may_grow_the_table_of_positions_at_once():
     assert torch.equal(positions(2, 7), sinusoids(9, 16)[2:])
 
 
-# -- PyTorch's Transformer with the same weights ----------------------------------------------------------
-
-
 def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
     three = ours.query, ours.key, ours.value
     theirs.in_proj_weight.data = torch.cat([linear.weight for linear in three]).detach()
@@ -107,9 +104,6 @@ def test_equal_to_the_transformer_of_pytorch(kind):
         memory_key_padding_mask=hidden,
     )
     close(model(SRC, TGT), x @ model.embedding.weight.T)
-
-
-# -- after the paper --------------------------------------------------------------------------------------
 
 
 @torch.no_grad()

@@ -223,9 +223,6 @@ def test_a_new_family_is_a_module_and_a_line(place, tmp_path):
     assert "bag, " in transduce_with_bags("info", tmp_path / "model")
 
 
-# -- experts ---------------------------------------------------------------------------------------------
-
-
 def test_expert_output_is_the_weighted_sum_of_the_best_experts():
     torch.manual_seed(1)
     layer = Experts(

@@ -11,8 +11,6 @@ from transduce.model.attention import (
 )
 from transduce.model.restricted import attend_nearby, window_mask
 
-# -- the formulas ---------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("n", "window"), [(1, 1), (7, 1), (7, 3), (9, 3), (10, 4), (6, 9)])

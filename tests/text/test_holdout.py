@@ -16,8 +16,6 @@ from transduce.text.holdout import Part, hold_out
 from transduce.text.holdout import sentences as hashes_of
 from transduce.text.pairs import Pair
 
-# -- holding out ---------------------------------------------------------------------------------
-
 
 class Split(NamedTuple):
     train: list[Pair]

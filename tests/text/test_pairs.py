@@ -14,8 +14,6 @@ from text_files import COMPRESS, texts, write
 from transduce.system.errors import UserError
 from transduce.text.pairs import Origin, Pair, are_line_aligned, read_pairs
 
-# -- pairs ---------------------------------------------------------------------------------------
-
 
 @given(st.lists(st.tuples(texts, texts)))
 def test_two_files_give_every_pair(folder, pairs):
@@ -99,9 +97,6 @@ def test_jsonl_holds_every_text(folder, pairs, escaped):
     lines = [json.dumps({"source": s, "target": t}, ensure_ascii=escaped) + "\n" for s, t in pairs]
     file = write(folder, "any.jsonl", "".join(lines) + "\n")
     assert [pair[:2] for pair in read_pairs([file])] == [*pairs, ("", "")]
-
-
-# -- what users get wrong ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,6 @@ def without_common_cr(lines: list[str]) -> list[str]:
     return [line[:-1] for line in lines] if all(line.endswith("\r") for line in lines) else lines
 
 
-# -- lines ---------------------------------------------------------------------------------------
-
-
 @given(st.lists(texts), st.integers(1, 40))
 def test_lines_written_are_the_lines_read(folder, lines, block):
     file = write(folder, "lines.txt", "".join(line + "\n" for line in lines))

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from transduce.tokens.batching import micro_batches, padding_share
 
-# -- the plan of batches -----------------------------------------------------------------------------
-
 lengths = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=200).map(
     lambda rows: np.array(rows, dtype=np.int64).reshape(-1, 2).T
 )

@@ -9,8 +9,6 @@ from corpora import blocks
 from transduce.system.errors import UserError
 from transduce.tokens.store import TokenStore, write_store
 
-# -- the store ---------------------------------------------------------------------------------------
-
 ids = st.lists(st.integers(0, 300) | st.sampled_from([65535, 65536, 2**32 - 1]), max_size=6)
 
 

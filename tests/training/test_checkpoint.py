@@ -25,8 +25,6 @@ from transduce.training.update import (
     update,
 )
 
-# -- checkpoints ------------------------------------------------------------------------------------------
-
 
 def test_training_after_a_checkpoint_is_bit_identical(tmp_path):
     model = build(MODEL)

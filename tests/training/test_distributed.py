@@ -40,9 +40,6 @@ OPTIONS = {
 }
 
 
-# -- what one process does --------------------------------------------------------------------------------
-
-
 @given(st.integers(1, 40), st.integers(1, 12))
 def test_each_micro_batch_counts_on_one_rank_and_all_make_as_many_passes(count, world):
     slots = [Ranks(rank, world).slots(count) for rank in range(world)]
@@ -193,9 +190,6 @@ def test_ranks_with_other_code_or_files_are_refused(code, said, tmp_path):
     assert all(said in each and "they have different" not in each for _, each in found)
 
 
-# -- what several do --------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def computed(tmp_path_factory) -> tuple[Path, dict[str, list[tuple[int, str]]]]:
     """Gradients by two and three processes in a folder, and how the processes ended, each in another way."""
@@ -261,9 +255,6 @@ def test_error_of_one_rank_is_reported_by_all(computed):
         *_, last = said.splitlines()
         assert status == 1 and last.startswith("transduce: Rank 2 (process ")
         assert last.endswith("ended: There is no room.")
-
-
-# -- whole trainings --------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,6 @@ from torch import Tensor
 from transduce.config.schema import PAD
 from transduce.training.losses import smoothed_cross_entropy
 
-# -- loss -------------------------------------------------------------------------------------------------
-
 
 def random_logits(
     dtype: torch.dtype, shape: tuple[int, ...] = (7, 30, 50)

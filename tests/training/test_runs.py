@@ -96,9 +96,6 @@ def same(first: Path, second: Path) -> bool:
     )
 
 
-# -- what a training leaves -------------------------------------------------------------------------------
-
-
 def test_a_model_folder_holds_what_a_model_needs(model):
     verify(model, hashes=True)
     assert set(read_manifest(model)) == {
@@ -595,9 +592,6 @@ def test_without_held_out_pairs_a_training_ends(place, tmp_path):
     model_folder.load(tmp_path / "out")
 
 
-# -- sizes ------------------------------------------------------------------------------------------------
-
-
 def test_user_options_override_the_size_table(place, tmp_path):
     chosen = {"model.num_encoder_layers": 1, "model.num_decoder_layers": 1, "data.max_tokens": 128}
     names = ("data.corpora", "data.valid", "train.threads")
@@ -635,9 +629,6 @@ def test_user_options_override_the_size_table(place, tmp_path):
     pieces = model_folder.load(result.folder).tokenizer.target.size
     # The corpus supports fewer.
     assert config.data.vocab_size == model.vocab_size == pieces < row.vocab_size
-
-
-# -- other ways to begin ----------------------------------------------------------------------------------
 
 
 def dialect(folder: Path) -> tuple[str, str]:
@@ -880,8 +871,6 @@ def test_corpora_with_no_weight_are_refused(place, tmp_path):
         train(options(place, data__augment="default", data__corpora=nothing), tmp_path / "rounded")
 
 
-# -- bad input --------------------------------------------------------------------------------------------
-
 BAD = {
     "a missing file": (
         {},
@@ -1072,8 +1061,6 @@ def test_sentences_beyond_learned_positions_are_refused(place, tmp_path, capsys)
     assert status == 0 and translated.count("\n") == 2
     assert "1 text with a sentence that was too long and was translated in parts: line 2" in said
 
-
-# -- a full disk ------------------------------------------------------------------------------------------
 
 # Train until there is no room; then tell what was said, which checkpoints are there, and that each is whole.
 FULL = """

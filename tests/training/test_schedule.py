@@ -13,8 +13,6 @@ from transduce.training import loop
 from transduce.training.objectives import sums_of
 from transduce.training.schedule import learning_rate
 
-# -- schedule ---------------------------------------------------------------------------------------------
-
 
 def test_the_papers_schedule_by_hand():
     train = TrainConfig(warmup=4000)

@@ -30,8 +30,6 @@ from transduce.training.update import (
     update,
 )
 
-# -- one update -------------------------------------------------------------------------------------------
-
 
 def step_of_sgd(batches: list[Batch], **options: object) -> tuple[dict[str, Tensor], loop.Outcome]:
     """The weights after one update by plain gradient descent with rate 1, which moves them by the gradient."""

@@ -22,9 +22,6 @@ def sentences() -> list[tuple[str, str]]:
     return list(different)[:1500]
 
 
-# -- the command -------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def corpus(tmp_path: Path, sentences: list[tuple[str, str]]) -> Path:
     """A table with some faults, and columns and blanks that are nobody's business."""

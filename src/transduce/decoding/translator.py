@@ -314,10 +314,10 @@ class Translator(Searcher):
         """Compute the probability of each target by forced decoding, with this engine (`transduce score`: torch).
 
         Each text is one sentence. The score of a target can differ from its score in `translate` if the search built
-        the target from other pieces, or translated a sentence in capitals by way of lower case. A pair of blank texts
-        has probability 1. If the model was trained on masked placeholders, `score` masks placeholders unless `masked`
-        is true. Raises UserError as `translate` does, if there are more or fewer targets than sources, and if the model
-        lacks the direction: the probability of a translation through a pivot is unknown.
+        the target from other pieces, translated a sentence in capitals by way of lower case, or carried symbols over. A
+        pair of blank texts has probability 1. If the model was trained on masked placeholders, `score` masks
+        placeholders unless `masked` is true. Raises UserError as `translate` does, if there are more or fewer targets
+        than sources, and if the model lacks the direction: the probability of a translation through a pivot is unknown.
         """
         if self.hops and self.direction not in self.directions:
             raise UserError(

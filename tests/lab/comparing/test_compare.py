@@ -13,8 +13,6 @@ from transduce_lab.comparing import outcomes
 pytest.importorskip("scipy", reason="pip install 'transduce[lab]'")
 from compared import ROWS, TRAINED, command
 
-# -- the whole command ---------------------------------------------------------------------------------------
-
 
 def test_rows_are_trained_tested_and_shown_again(files, tmp_path, capsys):
     text = (

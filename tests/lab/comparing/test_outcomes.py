@@ -10,9 +10,6 @@ from transduce_lab.comparing.outcomes import EvaluationText, Judge, Outcome
 pytest.importorskip("scipy", reason="pip install 'transduce[lab]'")
 
 
-# -- scores --------------------------------------------------------------------------------------------------
-
-
 def test_scores_of_rows_are_those_of_sacrebleu_and_of_the_perplexity():
     references = ["a b c d e f", "g h i j k", "l m n o p q r"]
     outputs = ["a b c d e x", "g h i y k", "l m n o p q r"]

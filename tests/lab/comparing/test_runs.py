@@ -38,9 +38,6 @@ def test_an_ensemble_of_rows_pairs_their_seeds(given, tmp_path):
     assert [[run.seed for run in group] for group in groups] == [[2, 2]]
 
 
-# -- the plan ------------------------------------------------------------------------------------------------
-
-
 def test_the_grid_is_tried_for_every_row_and_chooses_on_the_validation_text(given, tmp_path):
     text = "seeds = 1\noptions.train.steps = 6\n[grid]\n'train.warmup' = [1, 1000]\n" + ROWS
     table = definition(tmp_path, text, given)
@@ -118,9 +115,6 @@ def test_transient_error_does_not_disqualify_a_grid_point(files, tmp_path, capsy
         said
     )
     assert "The disk is full." not in shown
-
-
-# -- runs that add up ----------------------------------------------------------------------------------------
 
 
 def test_runs_of_several_calls_add_up(given, tmp_path):

@@ -9,8 +9,6 @@ from corpora import write_texts
 pytest.importorskip("scipy", reason="pip install 'transduce[lab]'")
 from tables import COUNTS
 
-# -- runs that add up --------------------------------------------------------------------------------------
-
 
 @pytest.fixture(scope="session")
 def given(tmp_path_factory) -> dict[str, Any]:

@@ -11,9 +11,6 @@ from transduce_lab.paper import figures
 pytest.importorskip("scipy", reason="pip install 'transduce[lab]'")
 
 
-# -- figures ----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("offset", [0, 1, 7, 60])
 def test_shifting_positions_is_linear(offset):
     assert figures.shift_error(offset, 64, 200) < 1e-4

@@ -81,9 +81,6 @@ def test_the_arithmetic_needs_no_memory():
     assert per_target_token(ModelConfig(vocab_size=10**12), 7, 7) > 3 * 2 * 512 * 10**12
 
 
-# -- published configurations of the systems that the paper compares with ----------------------------------
-
-
 def test_the_shape_of_gnmt():
     """8 + 8 layers of 1,024 LSTM units and 32,000 pieces: 278 million parameters (Shazeer et al., 2017, table 8)."""
     gnmt = ModelConfig(
@@ -211,8 +208,6 @@ def test_the_command_prints_and_writes_tables(tmp_path, capsys):
     status, printed, said = run(capsys, "reproduce", "figures", "--out", tmp_path)
     assert status == 0 and "PE(pos + 1) = PE(pos) M" in printed
 
-
-# -- recipes -----------------------------------------------------------------------------------------------
 
 WMT = ["wmt14-en-de-base", "wmt14-en-de-big", "wmt14-en-fr-base", "wmt14-en-fr-big"]
 

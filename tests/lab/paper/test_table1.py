@@ -10,9 +10,6 @@ from transduce_lab.paper import layers, table1
 pytest.importorskip("scipy", reason="pip install 'transduce[lab]'")
 
 
-# -- table 1 ----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", table1.CLAIMS)
 def test_layers_keep_the_shape(name):
     x = torch.randn(1, 37, 16)

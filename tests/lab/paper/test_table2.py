@@ -18,9 +18,6 @@ from transduce_lab.paper import table2
 pytest.importorskip("scipy", reason="pip install 'transduce[lab]'")
 
 
-# -- table 2 ----------------------------------------------------------------------------------------------
-
-
 def test_the_papers_training_flops():
     printed = {row["name"]: row.get("flops_de") for row in table2.TABLE2["printed"]}
     for name, training in table2.TRAININGS.items():

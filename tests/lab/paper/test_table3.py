@@ -14,9 +14,6 @@ from transduce_lab.paper import table2, table3
 pytest.importorskip("scipy", reason="pip install 'transduce[lab]'")
 
 
-# -- table 3 ----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("row", table3.VARIATIONS, ids=lambda row: row.name)
 def test_the_parameters_of_table_3(row):
     """With 41,000 pieces all rows whose parameters are printed are the paper's, rounded; the big model's are near."""

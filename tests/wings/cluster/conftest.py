@@ -43,9 +43,6 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-# -- preparing --------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="session")
 def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("vocabulary") / "data"

@@ -18,8 +18,6 @@ from transduce.wings.cluster.preparing import (
 from transduce.wings.cluster.ray_cluster import ray_pool, run_tasks
 from transduce.wings.cluster.shards import Plan, Shard, agree, read_shard
 
-# -- cutting ----------------------------------------------------------------------------------------------------------
-
 
 @given(st.integers(0, 500), st.integers(1, 40), st.integers(1, 20))
 def test_shards_cover_every_line_once(length, count, unit):

@@ -24,9 +24,6 @@ def test_shards_on_ray_begin_where_one_process_begins_its_chunks(lines, workers)
     assert unit_for(lines, shards_for(lines, workers)) == CHUNK_LINES
 
 
-# -- on Ray -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_translation_on_ray_survives_killed_workers(model, tmp_path):
     """Whoever is seen with the file of a shard open is killed, three times; the result is that of one process."""

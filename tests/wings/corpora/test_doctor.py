@@ -75,9 +75,6 @@ def broken(source: str, target: str, *rules: str, **given: tuple[str, ...]) -> s
     return {rule for rule in MEANINGS if flags[0] & BITS[rule]}
 
 
-# -- pairs by themselves ---------------------------------------------------------------------------------------------
-
-
 @given(st.lists(st.tuples(odd_texts, odd_texts), max_size=8))
 def test_rules_find_the_same_in_batches_and_alone(pairs):
     checker = Checker(Rules(0, False, BY_THEMSELVES))
@@ -295,9 +292,6 @@ def test_missing_inputs_of_rules_are_named():
 def test_case_punctuation_and_digits_make_no_other_sentence(text, change):
     one, other = TextColumn([text.casefold()]), TextColumn([change(text.casefold())])
     assert one.letters == other.letters
-
-
-# -- one home of the rules ---------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=40)  # each has room for every character

@@ -65,8 +65,6 @@ def texts(
     return [(pair.source, pair.target) for pair in read_pairs(files, (source, target))]
 
 
-# -- translation memories: languages ----------------------------------------------------------------------
-
 CODES = ["en", "en-US", "en-gb", "EN_CA", "de", "de-AT", "fr-ca", "fr", "ja-jp"]
 SAID = st.text(alphabet="aé漢 <&>\"'\t\u2028", min_size=1)
 
@@ -150,9 +148,6 @@ def test_ambiguous_languages_must_be_named(folder: Path) -> None:
         UserError, match=r"no unit in both en and fr\. Units by language: en \(1\), de \(1\)"
     ):
         texts(file, "en", "fr")
-
-
-# -- translation memories: what is a text -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -284,9 +279,6 @@ def test_a_large_memory_is_read_as_a_stream(folder: Path) -> None:
     assert grown < size / 2
 
 
-# -- translation memories are filled ----------------------------------------------------------------------
-
-
 @settings(max_examples=40)
 @given(
     st.lists(
@@ -371,8 +363,6 @@ def test_a_segment_may_be_a_section_of_characters() -> None:
     assert '<tuv xml:lang="de"><seg><![CDATA[A & B]]></seg></tuv>' in filled
     assert "<![CDATA[]]]]><![CDATA[>]]></seg>" in filled
 
-
-# -- XLIFF and PO -----------------------------------------------------------------------------------------
 
 XLIFF = """<xliff version="1.2"><file source-language="en" target-language="de-DE"><body>
 <trans-unit id="1"><source>Open <g id="1">it</g></source><target>Öffne <g id="1">es</g></target></trans-unit>
@@ -525,9 +515,6 @@ def test_many_blanks_take_no_long_time() -> None:
     assert pairs._as_line("a" + 500_000 * " " + "b" + 500_000 * "\n") == "a" + 500_000 * " " + "b"
 
 
-# -- subtitles and pages ----------------------------------------------------------------------------------
-
-
 def subtitles(cues: Sequence[tuple[float, float, str]]) -> str:
     def time(seconds: float) -> str:
         return (
@@ -601,9 +588,6 @@ def test_pages_with_the_same_blocks_are_paired(folder: Path) -> None:
     assert texts(files) == [("A", "B"), ("Big & dog", "Großer & Hund"), ("Dog", "Hund")]
     with pytest.raises(UserError, match=r"has 3 texts and .* has 4"):
         texts([files[0], write(folder, "c.html", page.format("B", "x", "y", "z") + "<p>more</p>")])
-
-
-# -- the commands -----------------------------------------------------------------------------------------
 
 
 def test_prepare_reads_a_memory(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

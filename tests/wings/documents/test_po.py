@@ -12,8 +12,6 @@ from documents import PO, read, written
 from transduce.system.errors import UserError
 from transduce.wings.documents.po import CREDITS, read_translated_po
 
-# -- .po --------------------------------------------------------------------------------------------------
-
 STRINGS = st.text(
     st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]) | st.sampled_from('\n\t\\"')
 )

@@ -99,9 +99,6 @@ def test_models_without_held_out_pairs_are_compared_on_the_phrasebook(models, tm
         export(folder, "ctranslate2", tmp_path / "other")
 
 
-# -- placeholders ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["placeholder tokens", "separate placeholder tokens"])
 def test_placeholders_are_put_back_as_with_our_own_engine(name, models, tmp_path, monkeypatch):
     monkeypatch.setattr(building, "COMPUTE_TYPES", ("float32",))  # which has the same numbers
@@ -126,9 +123,6 @@ def test_placeholders_are_put_back_as_with_our_own_engine(name, models, tmp_path
             intact(text, each, markup=False) for text, (each, _) in zip(marked, made, strict=True)
         )
     assert "U+FDD0" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
-
-
-# -- used as README.md says ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

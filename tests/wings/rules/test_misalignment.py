@@ -21,8 +21,6 @@ from transduce.wings.rules.misalignment import (
     find_shifts,
 )
 
-# -- stretches ---------------------------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize("shift", [-20, -3, -1, 1, 2, 3, 20])
 def test_shifted_lines_are_found_and_located(sentences, shift):

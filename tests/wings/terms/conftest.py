@@ -19,9 +19,6 @@ def tokenizer() -> Tokenizer:
     return Tokenizer.train([each.english for each in EXAMPLES], texts, vocab_size=480)
 
 
-# -- translating ------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="session")
 def config(tokenizer) -> ModelConfig:
     return ModelConfig(

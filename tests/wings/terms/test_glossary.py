@@ -46,8 +46,6 @@ ODD = [
 ]
 
 
-# -- search -----------------------------------------------------------------------------------------------
-
 targets = st.one_of(
     st.sampled_from(
         sorted({word for each in EXAMPLES for word in each.german.rstrip(".?!").split()})
@@ -129,9 +127,6 @@ def test_a_term_does_not_end_inside_a_word():
     assert best() == "ab"
     assert best("ab") == "ab"
     assert contains(best("a"), "a") and best("a") != "ab"
-
-
-# -- glossaries -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ from packaging.requirements import Requirement
 from command_line import run
 from transduce.wings.corpora.doctor.machine import _complaint, machine_facts
 
-# -- machine and folders -----------------------------------------------------------------------------------------------
-
 
 def test_the_machine_is_described(capsys, tmp_path, monkeypatch):
     status, out, _ = run(capsys, "doctor", "--json")
