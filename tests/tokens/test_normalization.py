@@ -136,3 +136,11 @@ def test_characters_are_unknown_if_their_normalised_forms_are():
         "\u201d",
         "♪",
     }
+
+
+@given(odd_texts)
+def test_a_normalised_source_is_encoded_without_loss(text):
+    words = ["a b c d e f"] * 20
+    tokenizer = Tokenizer.train(words, words, vocab_size=280, quotes="")
+    [normalised] = tokenizer.normalizer([text])
+    assert tokenizer.source.decode(tokenizer.encode_source([text])) == [normalised]
