@@ -33,6 +33,9 @@ OTHERS = [
     "({1})",
 ]
 OTHERS += ["%'d", "%<PRIu64>", "%#@days@", "%<name>s", "<v O'Neil>"]
+OTHERS += ["{{{x}}}", "{ $x }", "<%= x > 1 %>", "[[x]]", "$X$", "<code>x y</code>", "&amp;nbsp;"]
+
+IN_MESSAGES = ["$1", "@site", "!x", ":name", "%node-type", "#1", "$HOME", "\\N", "$5"]
 
 
 PAIRS = [
@@ -41,6 +44,8 @@ PAIRS = [
     ("**", "**"),
     ("`", " <https://a.b>`_"),
     ("<i>", "</i>"),
+    ("&lt;a href=&quot;x&quot;&gt;", "&lt;/a&gt;"),
+    ("&amp;lt;u&amp;gt;", "&amp;lt;/u&amp;gt;"),
 ]
 
 
@@ -65,6 +70,7 @@ def inline(leaves: list[str], pairs: list[tuple[str, str]]) -> st.SearchStrategy
 
 
 PLAIN = inline([*WORDS, *PLACEHOLDERS, *OTHERS], PAIRS)
+MESSAGES = inline([*WORDS, *PLACEHOLDERS, *OTHERS, *IN_MESSAGES], PAIRS)
 
 
 TAGS = [

@@ -38,7 +38,7 @@ from transduce.system.errors import UserError
 from transduce.system.files import verify
 from transduce.system.journal import Journal, read_events
 from transduce.text import jsonl
-from transduce.text.formats import CorpusFile, TextKind, read_document
+from transduce.text.formats import MARKUP_TEXT, PRESERVED_TEXT, CorpusFile, TextKind, read_document
 from transduce.text.pairs import Origin, Pair, read_pairs
 from transduce.tokens.tokenizer import PIECES, Tokenizer
 from transduce.wings.cluster import shards, translating
@@ -272,9 +272,9 @@ def plain_inline(data: bytes) -> None:
 def marked_inline(data: bytes) -> None:
     text = as_text(data)
     preserve = len(data) % 2 == 0
-    masked = mask(text, markup=True, preserve=preserve)
+    masked = mask(text, PRESERVED_TEXT if preserve else MARKUP_TEXT)
     cut_and_join(original(masked), masked.text, masked)
-    plan = Plan([text], "en", kinds=["preserved" if preserve else "markup"])
+    plan = Plan([text], "en", kinds=[PRESERVED_TEXT if preserve else MARKUP_TEXT])
     plan.assemble([Translation(sentence.swapcase(), 0.0, ()) for sentence in plan.sentences])
     is_text(masked)
 

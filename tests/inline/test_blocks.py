@@ -12,25 +12,25 @@ from transduce.decoding.plan import Plan
 from transduce.decoding.types import Link, Translation, TranslationOptions
 from transduce.inline.blocks import spaced
 from transduce.inline.placeholders import mask
-from transduce.text.formats import TextKind
+from transduce.text.formats import MARKUP_TEXT, PLAIN_TEXT, PRESERVED_TEXT, TextKind
 from transduce.text.pairs import read_pairs
 
 BLOCKS: dict[str, tuple[TextKind, str, str]] = {  # kinds of texts, and tags around a text
-    "HTML in a message": ("plain", "<li>", "</li>"),
-    "HTML in XML": ("markup", "<td class='a'>", "</td>"),
-    "escaped HTML": ("preserved", "&lt;p&gt;", "&lt;/p&gt;"),
-    "a line break in a message": ("plain", "", "<br>"),
-    "an escaped line break": ("markup", "", "&lt;BR/&gt;"),
-    "an element on two lines": ("markup", '<x id="1"\n ctype="lb"/>', ""),
-    "the type of an element": ("markup", '<x id="1" ctype="lb"/>', ""),
-    "the type of a pair": ("preserved", '<g id="1" ctype="x-li">', "</g>"),
+    "HTML in a message": (PLAIN_TEXT, "<li>", "</li>"),
+    "HTML in XML": (MARKUP_TEXT, "<td class='a'>", "</td>"),
+    "escaped HTML": (PRESERVED_TEXT, "&lt;p&gt;", "&lt;/p&gt;"),
+    "a line break in a message": (PLAIN_TEXT, "", "<br>"),
+    "an escaped line break": (MARKUP_TEXT, "", "&lt;BR/&gt;"),
+    "an element on two lines": (MARKUP_TEXT, '<x id="1"\n ctype="lb"/>', ""),
+    "the type of an element": (MARKUP_TEXT, '<x id="1" ctype="lb"/>', ""),
+    "the type of a pair": (PRESERVED_TEXT, '<g id="1" ctype="x-li">', "</g>"),
     "code in an element": (
-        "markup",
+        MARKUP_TEXT,
         '<bpt id="1">&lt;li&gt;</bpt>',
         '<ept id="1">&lt;/li&gt;</ept>',
     ),
-    "what an element shows": ("markup", '<x id="START_ITEM" equiv-text="&lt;li&gt;"/>', ""),
-    "XLIFF 2": ("markup", '<ph id="1" type="fmt" subType="xlf:lb"/>', ""),
+    "what an element shows": (MARKUP_TEXT, '<x id="START_ITEM" equiv-text="&lt;li&gt;"/>', ""),
+    "XLIFF 2": (MARKUP_TEXT, '<ph id="1" type="fmt" subType="xlf:lb"/>', ""),
 }
 
 

@@ -73,7 +73,7 @@ def test_tokens_are_one_character_and_restored(text: str) -> None:
     ]
     assert with_tokens(masked) == masked
     assert copied(masked, masked.text)
-    assert intact(text, restore(masked, masked.text, ()).text, markup=False)
+    assert intact(text, restore(masked, masked.text, ()).text)
 
 
 @given(TEXTS)

@@ -10,7 +10,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from lxml import etree
 
-from marked_texts import MARKUP, PLAIN, WORDS, links
+from marked_texts import MARKUP, MESSAGES, PLAIN, WORDS, links
 from transduce.decoding.plan import Plan
 from transduce.decoding.types import BLANK_TRANSLATION, TERM, Term, Translation, TranslationOptions
 from transduce.inline.markup import speller
@@ -24,20 +24,27 @@ from transduce.inline.placeholders import (
 )
 from transduce.inline.placing import copied, restore
 from transduce.inline.segments import split, whole_words
-from transduce.text.formats import read_document
+from transduce.text.formats import (
+    MARKUP_TEXT,
+    MESSAGE,
+    PLAIN_TEXT,
+    PRESERVED_TEXT,
+    TextKind,
+    read_document,
+)
 from transduce.wings.serving.languages import without_markup
 
 TRANSLATION = st.lists(st.sampled_from([*WORDS, "<", "&", "das", "ist"]), max_size=8).map(" ".join)
 
 
-@given(st.text() | PLAIN)
-def test_masking_a_plain_text_is_undone(text: str) -> None:
-    assert original(mask(text)) == text
+@given(st.text() | MESSAGES, st.sampled_from([PLAIN_TEXT, MESSAGE]))
+def test_masking_a_plain_text_is_undone(text: str, kind: TextKind) -> None:
+    assert original(mask(text, kind)) == text
 
 
 @given(MARKUP)
 def test_masking_markup_is_undone_where_blanks_count(text: str) -> None:
-    assert original(mask(text, markup=True, preserve=True), speller(text)) == text
+    assert original(mask(text, PRESERVED_TEXT), speller(text)) == text
 
 
 @given(
@@ -59,24 +66,24 @@ def test_a_text_in_sentences_is_the_text(text: str) -> None:
 
 @given(st.data(), MARKUP)
 def test_markup_comes_back_exactly_once_and_nested(data: st.DataObject, text: str) -> None:
-    masked = without_words(mask(text, markup=True))
+    masked = without_words(mask(text, MARKUP_TEXT))
     translation = data.draw(TRANSLATION)
     restored = restore(
         masked, translation, data.draw(links(masked.text, translation)), speller(text)
     )
-    assert intact(text, restored.text, markup=True)
-    rest = iter(mask(restored.text, markup=True).text)
+    assert intact(text, restored.text, MARKUP_TEXT)
+    rest = iter(mask(restored.text, MARKUP_TEXT).text)
     assert all(character in rest for character in translation if not character.isspace())
 
 
 @given(st.data(), MARKUP)
 def test_copied_words_keep_their_place(data: st.DataObject, text: str) -> None:
-    masked = mask(text, markup=True)
+    masked = mask(text, MARKUP_TEXT)
     assume(copied(masked, masked.text))  # not if it is part of a longer word
     restored = restore(
         masked, masked.text, data.draw(links(masked.text, masked.text)), speller(text)
     )
-    assert intact(text, restored.text, markup=True)
+    assert intact(text, restored.text, MARKUP_TEXT)
     characters = [
         sorted("".join(each.split())) for each in (original(masked, speller(text)), restored.text)
     ]
@@ -93,8 +100,8 @@ def test_copied_words_keep_their_place(data: st.DataObject, text: str) -> None:
 )
 def test_an_element_without_letters_behind_a_word_is_no_text(source: str, masked: str) -> None:
     for markup in (True, False):
-        assert mask(source, markup=markup).text == masked
-        assert original(mask(source, markup=markup)) == source
+        assert mask(source, TextKind(markup=markup)).text == masked
+        assert original(mask(source, TextKind(markup=markup))) == source
 
 
 @pytest.mark.parametrize(
@@ -160,7 +167,7 @@ def test_placeholders_by_hand(text: str, masked: list[str]) -> None:
 def test_in_xml_an_element_like_an_empty_one_of_html_may_have_text(
     text: str, kinds: list[str]
 ) -> None:
-    assert [mark.kind for mark in mask(text, markup=True).marks] == kinds
+    assert [mark.kind for mark in mask(text, MARKUP_TEXT).marks] == kinds
 
 
 CROSSING = (
@@ -177,9 +184,9 @@ CROSSING = (
 def test_crossing_tags_do_not_split_an_element(tags: tuple[str, str], texts: list[str]) -> None:
     for order in ((tags[0], "<g>", tags[1], "</g>"), ("<g>", tags[0], "</g>", tags[1])):
         text = "".join(chain.from_iterable(zip(texts, [*order, ""], strict=True)))
-        marks = mask(text, markup=True, preserve=True).marks
+        marks = mask(text, PRESERVED_TEXT).marks
         assert [mark.kind for mark in marks if mark.opening == "<g>"] in (["pair"], ["word"]), text
-        plan = Plan([text], "en", kinds=["preserved"])
+        plan = Plan([text], "en", kinds=[PRESERVED_TEXT])
         said = (" ".join(reversed(sentence.split())) for sentence in plan.sentences)
         (translation,) = plan.assemble([Translation(each, 0.0, ()) for each in said])
         etree.fromstring(f"<x>{translation.text}</x>")  # raises an error unless it is well-formed
@@ -187,15 +194,15 @@ def test_crossing_tags_do_not_split_an_element(tags: tuple[str, str], texts: lis
 
 def test_escaped_tags_are_tags() -> None:
     masked = mask(
-        "Click &lt;b&gt;here&lt;/b&gt; or &lt;1/&gt; &lt;name> &lt;me@a.org&gt; &lt; 3", markup=True
+        "Click &lt;b&gt;here&lt;/b&gt; or &lt;1/&gt; &lt;name> &lt;me@a.org&gt; &lt; 3", MARKUP_TEXT
     )
     assert masked.text == "Click here or <1/> <name> <me@a.org> < 3"
     assert [mark.opening for mark in masked.marks] == ["&lt;b&gt;", "&lt;1/&gt;", "me@a.org"]
-    assert not intact("a &lt;b&gt;b&lt;/b&gt;", "a &lt;b&gt;b", markup=True)
+    assert not intact("a &lt;b&gt;b&lt;/b&gt;", "a &lt;b&gt;b", MARKUP_TEXT)
 
 
 def test_a_word_in_the_place_of_a_comma_gets_a_blank() -> None:
-    masked = mask("Hello <x id='1'/>, you have mail", markup=True)
+    masked = mask("Hello <x id='1'/>, you have mail", MARKUP_TEXT)
     assert original(masked) == "Hello <x id='1'/>, you have mail"
     links = [((0, 5), (0, 5), 1.0), ((8, 11), (6, 9), 1.0)]
     assert restore(masked, "Hallo Sie haben", links, str).text == "Hallo <x id='1'/> Sie haben"
@@ -211,13 +218,13 @@ def test_words_are_taken_out_with_their_quotes_and_a_blank() -> None:
 def test_a_number_with_thousands_of_digits_is_no_character(form: str) -> None:
     text = form.format(f"&#{'1' * 5000};")
     for markup in (True, False):
-        masked = mask(text, markup=markup)
+        masked = mask(text, TextKind(markup=markup))
         assert restore(masked, masked.text, ()).text == text
     assert without_markup(f"ka {text}")
 
 
 def test_a_blank_after_a_tag_between_sentences_stays() -> None:
-    masked = mask("One. <img> Two.", markup=True)
+    masked = mask("One. <img> Two.", MARKUP_TEXT)
     assert cut(masked, split(masked.text, "en"))[0] == ["", " <img> ", ""]
 
 
@@ -253,7 +260,7 @@ def test_hostile_texts_take_no_longer_than_others(part: str) -> None:
     began = time.process_time()
     for text in (part * 8_000, part * 2_000 + "</b>" * 2_000):
         for markup in (False, True):
-            without_words(mask(text, markup=markup))
+            without_words(mask(text, TextKind(markup=markup)))
         for name in ("a.html", "a.srt", "a.txt"):
             read_document(text.encode(), name, "en", "de")
     # Seconds of this process; what others take does not count.
@@ -275,7 +282,7 @@ def test_hostile_texts_take_no_longer_than_others(part: str) -> None:
     ],
 )
 def test_a_blank_behind_a_tag_stays_where_blanks_count(text: str) -> None:
-    masked = mask(text, markup=True, preserve=True)
+    masked = mask(text, PRESERVED_TEXT)
     assert original(masked, speller(text)) == text
     shown = " ".join(masked.text.split())
     words = [[word.span() for word in re.finditer(r"\S+", form)] for form in (masked.text, shown)]
@@ -284,10 +291,10 @@ def test_a_blank_behind_a_tag_stays_where_blanks_count(text: str) -> None:
 
 
 def test_conversions_without_numbers_keep_their_order() -> None:
-    assert intact("%d of %s", "%d von %s", markup=False)
-    assert not intact("%d of %s", "von %s %d", markup=False), "C reads its arguments in this order"
-    assert intact("%1$d of %2$s", "von %2$s %1$d", markup=False)
-    assert intact("{0} of {1}, %% %d", "{1} von {0}, %d %%", markup=False)
+    assert intact("%d of %s", "%d von %s")
+    assert not intact("%d of %s", "von %s %d"), "C reads its arguments in this order"
+    assert intact("%1$d of %2$s", "von %2$s %1$d")
+    assert intact("{0} of {1}, %% %d", "{1} von {0}, %d %%")
 
 
 @pytest.mark.parametrize("word", ["%1", "%L1", "%n", "%Y", "%-d", "%H", "<c.red>x</c>"])
@@ -304,7 +311,7 @@ def test_percentages_are_text(text: str) -> None:
 
 
 def test_repeated_texts_are_planned_once() -> None:
-    plan = Plan(["A {0}.", "B", "A {0}."], kinds=["plain", "plain", "markup"])
+    plan = Plan(["A {0}.", "B", "A {0}."], kinds=[PLAIN_TEXT, PLAIN_TEXT, MARKUP_TEXT])
     again = Plan(["A {0}.", "B", "A {0}."])
     assert len(plan.sentences) > len(again.sentences) and {
         text for g in again.groups for text in g.texts

@@ -12,6 +12,7 @@ from transduce.inline.placeholders import (
     mask,
 )
 from transduce.inline.placing import copied, restore
+from transduce.text.formats import MARKUP_TEXT
 
 HARMLESS = st.lists(st.sampled_from([*WORDS, "das", "ist"]), max_size=8).map(" ".join)
 
@@ -119,7 +120,7 @@ def test_marks_follow_their_words(source: str, translation: str) -> None:
 )
 def test_marks_never_divide_a_term(source: str, translation: str) -> None:
     restored = restore(
-        without_words(mask(source, markup=True)),
+        without_words(mask(source, MARKUP_TEXT)),
         GERMAN,
         LINKED,
         whole=["großen Knopf", "roß", "fehlt"],
@@ -131,14 +132,14 @@ def test_marks_never_divide_a_term(source: str, translation: str) -> None:
     "text", ["H<sub>2</sub>O is", "10<sup>6</sup>x y", "Open <b>trans</b>duce", "a<b>b c</b>d e"]
 )
 def test_a_tag_stays_inside_a_copied_word(text: str) -> None:
-    masked = mask(text, markup=True)
+    masked = mask(text, MARKUP_TEXT)
     words = [word.span() for word in re.finditer(r"\w+", masked.text)]
     assert restore(masked, masked.text, [(word, word, 1.0) for word in words]).text == text
 
 
 def test_tags_around_a_placeholder_ignore_links_inside_it() -> None:
     text = "Press <x/> {0}<y/> now"
-    masked = mask(text, markup=True)
+    masked = mask(text, MARKUP_TEXT)
     brace = masked.text.index("{"), masked.text.index("{") + 1
     other = masked.text.index("}"), masked.text.index("}") + 1
     assert restore(masked, masked.text, [(brace, other, 1.0)]).text == text
@@ -167,5 +168,5 @@ def test_a_word_must_be_copied_as_often_as_it_stands() -> None:
     masked = mask("{0} and {0} or {1}")
     assert copied(masked, "{0} oder {1}, {0}")
     assert not copied(masked, "{0} oder {1}")
-    assert not copied(mask("run <code>ls</code>", markup=True), "also führe aus")
-    assert not copied(mask("run <code>ls</code>", markup=True), "also Hals")
+    assert not copied(mask("run <code>ls</code>", MARKUP_TEXT), "also führe aus")
+    assert not copied(mask("run <code>ls</code>", MARKUP_TEXT), "also Hals")

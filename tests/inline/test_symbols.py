@@ -49,10 +49,10 @@ def test_texts_without_unknown_characters_have_no_symbols() -> None:
 @given(st.lists(st.sampled_from([*ODD, "dog", "It", ".", " ", "<b>", "</b>"])).map("".join))
 def test_a_text_is_intact_after_masking(text: str) -> None:
     symbols = symbols_of(unknown_in(text))
-    assert intact(text, text, markup=False, symbols=symbols)
+    assert intact(text, text, symbols=symbols)
     for symbol in ("🐶", "♪"):
         if symbol in text and symbols:
-            assert not intact(text, text.replace(symbol, "", 1), markup=False, symbols=symbols)
+            assert not intact(text, text.replace(symbol, "", 1), symbols=symbols)
 
 
 def test_symbols_come_back_at_the_aligned_place() -> None:

@@ -6,10 +6,18 @@ import pytest
 
 from transduce.inline.events import SYNTAXES, Syntax
 
-# One group around each syntax, to see which one has matched.
-ANY = re.compile(
-    " | ".join(f"(?P<syntax_{i}>{syntax.pattern})" for i, syntax in enumerate(SYNTAXES)), re.VERBOSE
-)
+# One group around each syntax, to see which one has matched; without and with those of messages.
+ANY = [
+    re.compile(
+        " | ".join(
+            f"(?P<syntax_{i}>{syntax.pattern})"
+            for i, syntax in enumerate(SYNTAXES)
+            if messages or not syntax.in_messages
+        ),
+        re.VERBOSE,
+    )
+    for messages in (False, True)
+]
 EXAMPLES = [
     pytest.param(syntax, example, id=f"{syntax.name} {example}")
     for syntax in SYNTAXES
@@ -19,14 +27,15 @@ EXAMPLES = [
 
 def finder(match: re.Match[str]) -> str:
     """The name of the syntax that has matched."""
+    groups = match.groupdict()
     return next(
-        syntax.name for i, syntax in enumerate(SYNTAXES) if match[f"syntax_{i}"] is not None
+        syntax.name for i, syntax in enumerate(SYNTAXES) if groups.get(f"syntax_{i}") is not None
     )
 
 
 @pytest.mark.parametrize(("syntax", "example"), EXAMPLES)
 def test_a_syntax_finds_its_examples(syntax: Syntax, example: str) -> None:
-    match = ANY.search(example + syntax.after)
+    match = ANY[syntax.in_messages].search(example + syntax.after)
     assert match, "not found"
     assert match.group() == example
     assert finder(match) == syntax.name

@@ -8,6 +8,7 @@ from transduce.system.errors import UserError
 from transduce.system.registry import load
 from transduce.text.formats import (
     FILE_FORMATS,
+    PLAIN_TEXT,
     Format,
     bilingual_suffixes,
     document_suffixes,
@@ -59,7 +60,7 @@ def test_a_new_format_is_a_module_and_a_line(tmp_path: Path) -> None:
     assert (document.texts, document.lines, document.kinds) == (
         [" Hello", "Bye"],
         [2, 3],
-        ["plain", "plain"],
+        [PLAIN_TEXT, PLAIN_TEXT],
     )
     assert (
         document.write([" Hallo", "Tschüss"]) == "# a comment\nhello = Hallo\nbye=Tschüss".encode()

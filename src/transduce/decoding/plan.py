@@ -22,6 +22,7 @@ from transduce.decoding.types import (
     TranslationOptions,
 )
 from transduce.inline.blocks import cut_at_blocks
+from transduce.inline.events import WITH_BRANCHES
 from transduce.inline.gaps import target_gaps
 from transduce.inline.markup import speller
 from transduce.inline.numbers import same_numbers
@@ -41,7 +42,7 @@ from transduce.inline.placeholders import (
 from transduce.inline.placing import copied, restore
 from transduce.inline.segments import shorten, split, whole, whole_words
 from transduce.inline.symbols import symbols_of
-from transduce.text.formats import TextKind
+from transduce.text.formats import MARKUP_TEXT, PLAIN_TEXT, TextKind
 from transduce.tokens.spans import Span
 
 # Flags of texts that need checking, in addition to CUT.
@@ -120,22 +121,12 @@ class Plan:
         self._symbols = symbols_of(unknown) if unknown else None
         terms = ((source.strip(), target.strip()) for source, target in options.glossary)
         self._changed = {source for source, target in terms if source != target}
-        kinds = kinds or ["plain"] * len(texts)
+        kinds = kinds or [PLAIN_TEXT] * len(texts)
         self._all = list(zip(texts, kinds, strict=True))
         # Repeated texts are planned once.
         self._first = {text: i for i, text in reversed([*enumerate(self._all)])}
         distinct = sorted(self._first, key=self._first.__getitem__)
-        masked = [
-            self._with_tokens(
-                mask(
-                    text,
-                    markup=kind != "plain",
-                    preserve=kind == "preserved",
-                    symbols=self._symbols,
-                )
-            )
-            for text, kind in distinct
-        ]
+        masked = [self._with_tokens(mask(text, kind, self._symbols)) for text, kind in distinct]
         spans = [
             cut_at_blocks(each, split(each.text, language)) if language else whole(each.text)
             for each in masked
@@ -193,8 +184,8 @@ class Plan:
 
         If a sentence's best hypothesis lacks a placeholder, the first hypothesis with all placeholders is used. The
         score of a text is the mean score of its sentences. The n-th alternative of a text joins the n-th (or last)
-        alternatives of its sentences. The offsets of links refer to the whole texts. Texts of the kind "markup" have
-        no links.
+        alternatives of its sentences. The offsets of links refer to the whole texts. Texts of the kind
+        MARKUP_TEXT have no links.
         """
         if len(translations) != len(self.sentences):
             raise ValueError(f"{len(translations)} translations of {len(self.sentences)} sentences")
@@ -218,7 +209,7 @@ class Plan:
         self, text: str, kind: TextKind, masked: Masked, sentences: Sequence[Span], long: set[str]
     ) -> _Text:
         """Split a text into parts, and add the masked texts of the parts to `self.sentences`."""
-        spell = speller(text) if kind != "plain" else str
+        spell = speller(text) if kind.markup else str
         # A cut must not be inside a placeholder.
         uncut = weave(
             masked.text,
@@ -243,10 +234,13 @@ class Plan:
 
     def _part(self, masked: Masked, spell: Callable[[str], str], in_parts: bool) -> _Part:
         source = original(masked, spell)
+        # The branches of a message would need a translation each.
+        has_branches = any(WITH_BRANCHES.match(mark.opening) for mark in masked.words)
+        branched = (LOST,) if has_branches else ()
         if not is_text(masked):
             words = (mark.opening for mark in masked.words if any(map(str.isalpha, mark.opening)))
             is_foreign = self._symbols and any(map(self._symbols.fullmatch, words))
-            return _Part(source, [], (UNTRANSLATED,) if is_foreign else ())
+            return _Part(source, [], (UNTRANSLATED,) if is_foreign else branched)
         forms = (
             [self._with_tokens(masked), without_words(masked, spell)] if masked.words else [masked]
         )
@@ -255,7 +249,7 @@ class Plan:
             forms = [form for form in forms if not self._too_long([form.text])]
         first = len(self.sentences)
         self.sentences += [form.text for form in forms]
-        flags: tuple[str, ...] = (LONG,) if not forms else (IN_PARTS,) if in_parts else ()
+        flags: tuple[str, ...] = (LONG,) if not forms else (IN_PARTS,) if in_parts else branched
         return _Part(source, list(zip(forms, range(first, first + len(forms)), strict=True)), flags)
 
     def _assembled(self, text: _Text, translations: Sequence[Translation]) -> Translation:
@@ -327,7 +321,7 @@ class Plan:
         return result
 
     def _is_intact(self, text: _Text, source: str, translation: str) -> bool:
-        return intact(source, translation, markup=text.kind != "plain", symbols=self._symbols)
+        return intact(source, translation, text.kind, self._symbols)
 
     @cached_property
     def _glossary(self) -> TermFinder:
@@ -357,7 +351,7 @@ class Plan:
         }
         links: list[Link] = []
         # Else source spans are unknown.
-        if text.kind != "markup" and original(masked, text.spell) == part.source:
+        if text.kind != MARKUP_TEXT and original(masked, text.spell) == part.source:
             patches = in_place(masked)
             for link in translation.links:
                 source = moved(masked.text, patches, link.source, text.spell)

@@ -35,7 +35,7 @@ from transduce.decoding.types import (
 )
 from transduce.system.errors import UserError
 from transduce.system.profiling import phase
-from transduce.text.formats import TextKind
+from transduce.text.formats import PLAIN_TEXT, TextKind
 from transduce.text.languages import Direction, target_of
 from transduce.text.pairs import Pair
 from transduce.tokens.normalization import composed
@@ -193,7 +193,7 @@ class Translator(Searcher):
 
         Each chunk of CHUNK_LINES texts is translated independently of the other chunks.
         """
-        stream = zip(lines, kinds or repeat("plain"), numbers or count(1), strict=False)
+        stream = zip(lines, kinds or repeat(PLAIN_TEXT), numbers or count(1), strict=False)
         while chunk := list(islice(stream, CHUNK_LINES)):
             texts, their_kinds, their_numbers = zip(*chunk, strict=True)
             yield from self._translate(

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
+from transduce.text.formats import PLAIN_TEXT, TextKind
+
 # Every pattern takes linear time, since its quantifiers are possessive or bounded.
 ENTITY = re.compile(r"&(?:#[0-9]{1,7}+|#[xX][0-9a-fA-F]{1,6}+|[A-Za-z][A-Za-z0-9]{0,31}+);")
 LONG_NUMBER = re.compile("&#[0-9]{4000,}+")  # int() refuses more than 4300 digits
 ENTITIES = ENTITY.pattern.replace("#", r"\#")  # "#" begins a comment in a verbose pattern
-PRINTF = r"[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?[hlLqjzt]{0,2}[diouxXeEfFgGcrsa@]"
+PRINTF = r"[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?(?:I64|I32|[hlLqjzt]{0,2})[diouxXeEfFgGcrsSa@]"
 UNNUMBERED = re.compile(f"%{PRINTF}")
 # Letters of scripts without spaces between words, in a set of characters of a regular expression.
 IDEOGRAPHS = r"\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"  # and kana
@@ -28,7 +30,15 @@ OTHER_STOPS = r"\u0589\u060c\u061b\u061f\u06d4\u0964\u0965\u1361-\u1368"
 NO_BLANK = f"{SPACELESS}{WIDE_SIGNS}"
 UNITS = "x|px|pt|[kKMGT]?i?B|[hms]|[mµn]s|min|sec|th"  # may follow a conversion such as %d directly
 # <0>text</0> is usual in JavaScript.
-TAG_NAME = r"(?P<name>[A-Za-z][\w:.-]*+|\d{1,3}(?=/?(?:>|&gt;)))"
+TAG_NAME = r"(?P<name>[A-Za-z][\w:.-]*+|\d{1,3}(?=/?(?:>|&(?:amp;)?gt;)))"
+# The end of an escaped tag.
+ESCAPED_END = r"(?:[ \t](?:(?!&(?:amp;)?[lg]t;)[^<>\n])*?)?/?&(?:amp;)?gt;"
+PARENTHESES = r"(?:[^()\n]++|\([^()\n]*+\))*+"
+BRACED = r"[^{}]*+"  # with pairs of braces, up to three deep
+for _ in range(3):
+    BRACED = rf"(?:[^{{}}]++|\{{{BRACED}\}})*+"
+BRANCHES = rf"\{{\s*+\w++\s*+,\s*+(?:plural|select|selectordinal|choice)\s*+,{BRACED}\}}"
+WITH_BRANCHES = re.compile(BRANCHES)
 
 
 class Syntax(NamedTuple):
@@ -38,6 +48,7 @@ class Syntax(NamedTuple):
     pattern: str
     examples: tuple[str, ...]  # the pattern matches each of them wholly
     after: str = ""  # what follows an example, if the pattern depends on it
+    in_messages: bool = False  # only in texts that a program shows
 
 
 PLACEHOLDERS = [  # an earlier pattern goes before a later one
@@ -59,8 +70,33 @@ PLACEHOLDERS = [  # an earlier pattern goes before a later one
         @(?:(?![{TOUCHING}])[\w-]){{1,63}}(?:\.(?:(?![{TOUCHING}])[\w-]){{1,63}})+""",
         ("a.b+c@mail.example.org",),
     ),
+    Syntax("i18next: other message", rf"\$t\({PARENTHESES}\)", ("$t(key)", "$t(key, {(1)})")),
+    Syntax("Handlebars, i18next: unescaped", r"\{\{\{[^{}\n]*+\}\}\}", ("{{{name}}}",)),
     Syntax("Symfony, Jinja: variable", r"\{\{[^{}\n]*+\}\}", ("{{ limit }}",)),
     Syntax("Django: tag", r"\{%[^%{}\n]*+%\}", ("{% url %}",)),
+    Syntax(
+        "ERB, EJS, PHP",
+        r"(?:<|&lt;)(?P<code>[%?])(?:(?!(?P=code)(?:>|&gt;))[^\n]){0,200}+(?P=code)(?:>|&gt;)",
+        ("<%= name %>", "<?= $name ?>", "&lt;%- a > b %&gt;"),
+    ),
+    Syntax("ICU: message with branches", BRANCHES, ("{n, plural, one {a {b}} other {#}}",)),
+    Syntax(
+        "ICU, Java: number, date",
+        r"\{\s?\w++,\s?(?:number|date|time|spellout|ordinal|duration)(?:,[^{}\n]*+)?\}",
+        ("{0,number,#.#}", "{day, date, long}"),
+    ),
+    Syntax(
+        "C#",
+        r"\{\d++(?:,[ ]?-?\d++(?::[^{}\n]*+)?|:[^{}\n]*+)\} | \{\w++:[yMdHhmsfFtzKgG][yMdHhmsfFtzKgG:/.,'\s-]*+\}",
+        ("{0:yyyy-MM-dd HH:mm}", "{1,-5:N2}", "{day:dd. MM. yyyy}"),
+    ),
+    Syntax(
+        "Fluent",
+        r"""\{[ ]?(?:[$-]?[A-Za-z][\w.-]*+ | (?:[A-Z]++|-[\w-]++)\([^(){}\n]*+\) | "[^"{}\n]*+")[ ]?\}""",
+        ("{ $count }", "{ -brand-name }", "{ NUMBER($n, minimumFractionDigits: 2) }", '{ "" }'),
+    ),
+    Syntax("wiki: link", r"\[\[[^\[\]\n]++\]\]", ("[[Main page]]", "[[File:A.png|thumb]]")),
+    Syntax("Chrome: name", r"\$[A-Za-z]\w*+\$(?!\w)", ("$PLACE$", "$user_name$")),
     Syntax(
         "str.format, shell, Ruby",
         r"[$\#%]?\{[^{}\s]*+\}",
@@ -80,6 +116,13 @@ PLACEHOLDERS = [  # an earlier pattern goes before a later one
         after="px",
     ),
     Syntax("Symfony: name", r"%[A-Za-z_][\w.]*+%", ("%name%", "%user.id%")),
+    Syntax("Java: date", r"%\d++\$[tT]?[A-Za-z]", ("%1$tY", "%2$B")),
+    Syntax(
+        "Drupal: emphasised",
+        r"(?<![\w%])(?<!\d\s)%[a-z][a-z0-9_]++(?:-[a-z0-9_]++)*+",
+        ("%name", "%node-type"),
+        in_messages=True,
+    ),
     Syntax(
         "C: before a word, unlike in 100 %sure",
         r"(?<!\S)(?<!\d\s)%s(?=[A-Za-z])",
@@ -88,7 +131,28 @@ PLACEHOLDERS = [  # an earlier pattern goes before a later one
     ),
     Syntax("Qt, unlike %50 in Turkish", r"(?<![\d%])%(?:L?\d|n)(?!\w)", ("%1", "%L2", "%n")),
     Syntax("strftime", r"(?<![\d%])%[-_0^\#]?[YmHMSBbAyIpjZz](?![A-Za-z])", ("%Y", "%-H")),
+    Syntax(
+        "escaped entity", ENTITIES.replace("&", "&(?:amp;){1,3}+"), ("&amp;nbsp;", "&amp;#160;")
+    ),
     Syntax("entity", ENTITIES, ("&nbsp;", "&#160;", "&#xA0;")),
+    Syntax(
+        "Drupal, Laravel, Vue, Autoconf",
+        r"(?<![\w@!:./\\])(?:@\w++@|(?:[@!]|@?:)[A-Za-z_]\w*+(?:-\w++)*+(?:\.\w++)*+)",
+        ("@site", "!url", ":name", "@:common.title", "@EMAIL@"),
+        in_messages=True,
+    ),
+    Syntax(
+        "MediaWiki: number, unlike a price",
+        r"(?<![\w$])\$[1-9](?![.,]?\d|\s?(?:[kKMB]|[mb]illion|per|each|USD)\b|[ ]a[ ]|/)",
+        ("$1", "$2"),
+        in_messages=True,
+    ),
+    Syntax(
+        "shell, PHP: variable", r"(?<![\w$])\$[A-Za-z_]\w++", ("$HOME", "$name"), in_messages=True
+    ),
+    Syntax("Mozilla: number", r"(?<![\w#&])\#[1-9](?!\w)", ("#1",), in_messages=True),
+    Syntax("Perl: Maketext", r"\[_\d\]", ("[_1]",), in_messages=True),
+    Syntax("line break of subtitles", r"(?<!:)\\N", (r"\N",), in_messages=True),
 ]
 LIGHT_MARKUP = [
     Syntax(
@@ -117,9 +181,18 @@ INLINE_TAGS = [
         ("<v O'Neil>", "<v.loud Ann>"),
     ),
     Syntax(
-        "tag",
-        rf"""<(?P<slash>/?){TAG_NAME}(?:[ \t](?:[^<>"'\n]|"[^"<>\n]*+"|'[^'<>\n]*+')*+)?/?>""",
-        ("<b>", "</a>", "<a href='x' id=y>", "<br/>", "<0>"),
+        "tag, also an escaped one",
+        rf"""(?:<|(?P<escaped>&(?:amp;)?lt;))(?P<slash>/?){TAG_NAME}(?(escaped){ESCAPED_END}
+        |(?:[ \t](?:[^<>"'\n]|"[^"<>\n]*+"|'[^'<>\n]*+')*+)?/?>)""",
+        (
+            "<b>",
+            "</a>",
+            "<a href='x' id=y>",
+            "<br/>",
+            "<0>",
+            "&lt;a id=&quot;x&quot;&gt;",
+            "&lt;br/&gt;",
+        ),
     ),
 ]
 PAIRED_SIGNS = [
@@ -137,17 +210,23 @@ PAIRED_SIGNS = [
 SYNTAXES = [*PAIRED_SIGNS, *INLINE_TAGS, *LIGHT_MARKUP, *PLACEHOLDERS]
 
 
-def any_of(syntaxes: Sequence[Syntax]) -> str:
-    """The verbose regular expression that matches whatever one of the syntaxes matches."""
-    return " | ".join(syntax.pattern for syntax in syntaxes)
+def any_of(syntaxes: Sequence[Syntax], *, messages: bool) -> str:
+    """A verbose regular expression for all syntaxes; those `in_messages` only if `messages` is true."""
+    return " | ".join(each.pattern for each in syntaxes if messages or not each.in_messages)
 
 
-PLACEHOLDER = any_of(PLACEHOLDERS)
 MARKUP_BLANKS = re.compile(r"[ \t\r\n\f]+")
-IN_PLAIN_TEXT = re.compile(any_of(SYNTAXES), re.VERBOSE)
-# Part of whatever IN_PLAIN_TEXT finds, and quickly looked for.
-IN_ALL = re.compile(r"[`*<\[|:@{%&]|www\.")
+# By TextKind.message: what to find, and a part of whatever is found that is quickly looked for.
+IN_PLAIN_TEXT = {
+    messages: re.compile(any_of(SYNTAXES, messages=messages), re.VERBOSE)
+    for messages in (False, True)
+}
+IN_ALL = {
+    False: re.compile(r"[`*<\[|:@{%&$]|www\."),
+    True: re.compile(r"[`*<\[|:@{%&$!#\\]|www\."),
+}
 
+EMPTY_TAG = re.compile("/(?:>|&(?:amp;)?gt;)$")
 EventKind = Literal["text", "character", "open", "close", "point", "word"]
 
 
@@ -160,9 +239,9 @@ class Event(NamedTuple):
     name: str = ""  # the same in an opening event and its closing event
 
 
-def plain_events(text: str) -> Iterator[Event]:
+def plain_events(text: str, kind: TextKind = PLAIN_TEXT) -> Iterator[Event]:
     """Split plain text into events."""
-    return with_unpaired_words(list(_plain_tokens(text)))
+    return with_unpaired_words(list(_plain_tokens(text, kind.message)))
 
 
 def with_unpaired_words(tokens: Sequence[Event]) -> Iterator[Event]:
@@ -183,10 +262,11 @@ def with_unpaired_words(tokens: Sequence[Event]) -> Iterator[Event]:
         yield Event("word", event.raw, event.shown or event.raw) if i in unpaired else event
 
 
-def _plain_tokens(text: str) -> Iterator[Event]:
+def _plain_tokens(text: str, is_message: bool) -> Iterator[Event]:
     done = 0
+    pattern = IN_PLAIN_TEXT[is_message]
     open_pairs = list[re.Match[str]]()
-    match = IN_ALL.search(text) and IN_PLAIN_TEXT.search(text)
+    match = IN_ALL[is_message].search(text) and pattern.search(text)
     while match or open_pairs:
         close = len(text)
         if open_pairs:
@@ -204,9 +284,9 @@ def _plain_tokens(text: str) -> Iterator[Event]:
                 done = match.end("link" if match["link"] else "stress")
                 yield Event("open", text[match.start() : done], name=f"{match.start()}")
             else:
-                yield _event(match)
+                yield _event(match) if is_placeholder(match) else Event("text", match.group())
         if match and match.start() < done:
-            match = IN_PLAIN_TEXT.search(text, done)
+            match = pattern.search(text, done)
     yield from text_event(text[done:])
 
 
@@ -220,12 +300,21 @@ def _event(match: re.Match[str]) -> Event:
         if match["slash"]:
             return Event("close", raw, name=name)
         return (
-            Event("word", raw, raw, name) if raw.endswith("/>") else Event("open", raw, name=name)
+            Event("word", raw, raw, name)
+            if EMPTY_TAG.search(raw)
+            else Event("open", raw, name=name)
         )
     shown = unescape(raw)
     if shown in ("'", "’") or (shown != raw and shown.isalpha()):
         return Event("character", raw, shown)  # part of a word
     return Event("point" if match["time"] else "word", raw, raw)
+
+
+def is_placeholder(match: re.Match[str]) -> bool:
+    """Whether a match is not a price, such as `$5`: a message with the placeholder `$2` has `$1`, too."""
+    raw = match.group()
+    lower = range(1, int(raw[1])) if re.fullmatch(r"\$\d", raw) else ()
+    return all(f"${number}" in match.string for number in lower)
 
 
 def unescape(text: str) -> str:

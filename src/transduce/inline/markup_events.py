@@ -5,18 +5,23 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from transduce.inline.events import (
+    EMPTY_TAG,
     ENTITY,
+    ESCAPED_END,
     MARKUP_BLANKS,
-    PLACEHOLDER,
+    PLACEHOLDERS,
     TAG_NAME,
     Event,
     EventKind,
+    any_of,
+    is_placeholder,
     plain_events,
     text_event,
     unescape,
     with_unpaired_words,
 )
 from transduce.inline.markup import Piece, attribute, decoded, pieces
+from transduce.text.formats import PLAIN_TEXT, TextKind
 
 # Of a code element that stays in the text as a word, for the model to copy.
 MAX_INLINE_CODE_CHARACTERS = 40
@@ -38,7 +43,10 @@ WITHOUT_TEXT = frozenset(
         "rtc",
     ]
 )
-CODE_ELEMENTS = frozenset(["code", "kbd", "samp", "var", "tt"])
+CODE_ELEMENTS = frozenset(["code", "kbd", "samp", "var", "tt", "pre"])
+MAY_BE_PROTECTED = re.compile(
+    rf"(?:<|&lt;)(?:{'|'.join(CODE_ELEMENTS | WITHOUT_TEXT)})\b|translate|mtype", re.IGNORECASE
+)
 # Closed by the next of the same name.
 MAY_BE_UNCLOSED = frozenset(["p", "li", "dt", "dd", "td", "th", "tr", "option"])
 # XLIFF has an empty element for each end of a pair.
@@ -49,21 +57,25 @@ OPENED_BY = {
 }
 PAIR_ATTRIBUTES = ("startref", "rid", "i", "id")  # equal in both elements of a pair
 
-ESCAPED_TAG = rf"&lt;(?P<slash>/?){TAG_NAME}(?:[ \t](?:(?!&[lg]t;)[^<>\n])*?)?(?P<empty>/?)&gt;"
-IN_MARKUP = re.compile(f"{ESCAPED_TAG} | {PLACEHOLDER}", re.VERBOSE)
+ESCAPED_TAG = rf"&(?:amp;)?lt;(?P<slash>/?){TAG_NAME}{ESCAPED_END}"
+IN_MARKUP = {  # by TextKind.message
+    messages: re.compile(f"{ESCAPED_TAG} | {any_of(PLACEHOLDERS, messages=messages)}", re.VERBOSE)
+    for messages in (False, True)
+}
 
 
-def events(text: str, *, markup: bool) -> Iterator[Event]:
-    """Split a text into events. If `markup` is true, the text is XML or HTML."""
-    return markup_events(text) if markup else plain_events(text)
+def events(text: str, kind: TextKind = PLAIN_TEXT) -> Iterator[Event]:
+    """Split a text into events. Escaped tags count as tags, since many programs write HTML into XLIFF and PO."""
+    found = markup_events(text, kind) if kind.markup else plain_events(text, kind)
+    return _with_protected(list(found)) if MAY_BE_PROTECTED.search(text) else found
 
 
-def markup_events(text: str) -> Iterator[Event]:
-    """Split XML or HTML into events. Escaped tags count as tags: many programs write HTML into XLIFF and TMX."""
-    return with_unpaired_words(list(_tokens(text)))
+def markup_events(text: str, kind: TextKind) -> Iterator[Event]:
+    """Split XML or HTML into events."""
+    return with_unpaired_words(list(_tokens(text, kind.message)))
 
 
-def _tokens(text: str) -> Iterator[Event]:
+def _tokens(text: str, is_message: bool) -> Iterator[Event]:
     elements = list(pieces(text, html=True))
     elements = [*_with_content(elements, text)]
     i = 0
@@ -71,7 +83,7 @@ def _tokens(text: str) -> Iterator[Event]:
         piece = elements[i]
         raw = text[elements[i].begin : elements[i].end]
         if piece.kind == "text":
-            yield from _characters(raw)
+            yield from _characters(raw, is_message)
         elif piece.kind == "open" and is_protected(piece, raw):
             i = last_piece(elements, i)
             yield _protected(piece, text[piece.begin : elements[i].end])
@@ -138,12 +150,37 @@ def last_piece(markup: list[Piece], first: int) -> int:
     return len(markup) - 1
 
 
+def _with_protected(tokens: Sequence[Event]) -> Iterator[Event]:
+    """Join what an element holds that must not be translated, in plain text or escaped, such as `<code>`."""
+    closing = dict[int, int]()  # of each opening event
+    opened: dict[str, list[int]] = {}
+    for i, event in enumerate(tokens):
+        if event.kind == "open":
+            opened.setdefault(event.name, []).append(i)
+        elif event.kind == "close" and opened.get(event.name):
+            closing[opened[event.name].pop()] = i
+    i = 0
+    while i < len(tokens):
+        tag = unescape(tokens[i].raw)
+        piece = Piece("open", 0, len(tag), tokens[i].name.removeprefix("<").lower())
+        if i in closing and closing[i] > i + 1 and is_protected(piece, tag):
+            raw = "".join(event.raw for event in tokens[i : closing[i] + 1])
+            yield _protected(piece, raw)
+            i = closing[i]
+        else:
+            yield tokens[i]
+        i += 1
+
+
 def _protected(piece: Piece, raw: str) -> Event:
     """The event of an element that must not be translated, such as "open" for <bpt> or "word" for a short <code>."""
     if piece.name in ("bpt", "ept"):
         return _half_of_pair(piece, raw)
+    markup = raw if raw.startswith("<") else unescape(unescape(raw))
     content = "".join(
-        raw[inner.begin : inner.end] for inner in pieces(raw, html=True) if inner.kind == "text"
+        markup[inner.begin : inner.end]
+        for inner in pieces(markup, html=True)
+        if inner.kind == "text"
     )
     shown = MARKUP_BLANKS.sub(" ", unescape(content)).strip()
     is_word = (
@@ -167,19 +204,26 @@ def _half_of_pair(piece: Piece, raw: str) -> Event:
     )
 
 
-def _characters(text: str) -> Iterator[Event]:
+def _characters(text: str, is_message: bool) -> Iterator[Event]:
     """Split the text between tags into events for plain text, entities and placeholders."""
     done = 0
-    for match in IN_MARKUP.finditer(text):
+    for match in IN_MARKUP[is_message].finditer(text):
         yield from text_event(text[done : match.start()])
         raw = match.group()
         done = match.end()
         if match["name"]:
-            kind: EventKind = "close" if match["slash"] else "word" if match["empty"] else "open"
+            kind: EventKind = "word" if EMPTY_TAG.search(raw) else "open"
+            kind = "close" if match["slash"] else kind
             yield Event(kind, raw, unescape(raw), f"<{match['name']}")
             continue
         character = decoded(raw) if ENTITY.fullmatch(raw) else None
-        if character is not None:
+        # A page may explain how to write &eacute; but a program hardly does.
+        inner = unescape(unescape(raw)) if is_message and raw.startswith("&amp;") else ""
+        if inner in ("'", "’") or inner.isalpha():
+            character = inner
+        if not is_placeholder(match):
+            yield from text_event(raw)
+        elif character is not None:
             yield Event("character", raw, character)
         elif shown := unescape(raw):
             yield Event("word", raw, shown)

@@ -23,6 +23,7 @@ from transduce.inline.events import (
 )
 from transduce.inline.markup_events import events
 from transduce.inline.symbols import with_symbols
+from transduce.text.formats import PLAIN_TEXT, TextKind
 from transduce.tokens.spans import Span
 
 Symbols = re.Pattern[str] | None  # see symbols.py
@@ -82,15 +83,13 @@ class Patch(NamedTuple):
     after: bool = False  # whether a blank is added after the replacement, except before punctuation
 
 
-def mask(
-    text: str, *, markup: bool = False, preserve: bool = False, symbols: Symbols = None
-) -> Masked:
+def mask(text: str, kind: TextKind = PLAIN_TEXT, symbols: Symbols = None) -> Masked:
     """Mask the tags, the placeholders and the symbols of a text.
 
-    In markup, runs of blanks are collapsed unless `preserve` is true.
+    In markup, runs of blanks are collapsed unless white space counts.
     """
-    builder = _Builder(text, collapse=markup and not preserve)
-    for order, event in enumerate(with_symbols(events(text, markup=markup), symbols)):
+    builder = _Builder(text, collapse=kind.markup and not kind.preserve)
+    for order, event in enumerate(with_symbols(events(text, kind), symbols)):
         builder.add(order, event)
     return Masked("".join(builder.parts), in_order(builder.marks))
 
@@ -214,9 +213,11 @@ def cut(
     ]
 
 
-def intact(source: str, translation: str, *, markup: bool, symbols: Symbols = None) -> bool:
+def intact(
+    source: str, translation: str, kind: TextKind = PLAIN_TEXT, symbols: Symbols = None
+) -> bool:
     """Whether both texts have the same tags, placeholders, symbols and unpaired tags, and the same order of %s, %d."""
-    return _tally(source, markup, symbols) == _tally(translation, markup, symbols)
+    return _tally(source, kind, symbols) == _tally(translation, kind, symbols)
 
 
 class _Opened(NamedTuple):
@@ -387,12 +388,12 @@ def _moved(mark: Mark, by: int) -> Mark:
     return mark._replace(begin=mark.begin + by, end=mark.end + by)
 
 
-def _tally(text: str, markup: bool, symbols: Symbols) -> tuple[Counter[str], list[str], int]:
+def _tally(text: str, kind: TextKind, symbols: Symbols) -> tuple[Counter[str], list[str], int]:
     """Count each tag and placeholder of a text, list its conversions without numbers, and count the unpaired tags."""
     raws = [
         event.raw
-        for event in with_symbols(events(text, markup=markup), symbols)
+        for event in with_symbols(events(text, kind), symbols)
         if event.kind not in ("text", "character")
     ]
-    halves = sum(mark.kind == "half" for mark in mask(text, markup=markup).marks) if raws else 0
+    halves = sum(mark.kind == "half" for mark in mask(text, kind).marks) if raws else 0
     return Counter(raws), [raw for raw in raws if UNNUMBERED.fullmatch(raw)], halves

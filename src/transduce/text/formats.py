@@ -5,14 +5,26 @@ To add a format, write a reader function and name it in `FILE_FORMATS`.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from transduce.system.errors import UserError
 from transduce.system.registry import load, plugins
 from transduce.text.file_kinds import UNREADABLE
 from transduce.text.plain import suffixes
 
-TextKind = Literal["plain", "markup", "preserved"]  # preserved: markup with significant white space
+
+class TextKind(NamedTuple):
+    """What tags and placeholders a text may contain."""
+
+    markup: bool = False  # XML or HTML
+    preserve: bool = False  # markup in which white space counts
+    message: bool = False  # shown by a program: `$1`, `@name` and `:name` are placeholders
+
+
+PLAIN_TEXT = TextKind()
+MARKUP_TEXT = TextKind(markup=True)
+PRESERVED_TEXT = TextKind(markup=True, preserve=True)
+MESSAGE = TextKind(message=True)
 
 
 class CorpusFile(NamedTuple):

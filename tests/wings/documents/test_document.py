@@ -22,7 +22,7 @@ from transduce.decoding.types import EMPTY, PLAIN, Link, Term, Translation, Tran
 from transduce.inline.segments import split
 from transduce.model.build import build
 from transduce.system.errors import UserError
-from transduce.text.formats import TextKind, read_document
+from transduce.text.formats import MARKUP_TEXT, PLAIN_TEXT, PRESERVED_TEXT, TextKind, read_document
 from transduce.text.pairs import read_pairs
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.documents.document import translate_document
@@ -562,7 +562,9 @@ def test_ruby_readings_are_kept_and_do_not_split_sentences() -> None:
     )
     assert document.texts[0] == f"一只大的<ruby>狗{reading}在公园里跑。"
     assert len(document.texts) == 2
-    plan = Plan(document.texts[:1], "zh", kinds=["markup"], options=TranslationOptions(align=True))
+    plan = Plan(
+        document.texts[:1], "zh", kinds=[MARKUP_TEXT], options=TranslationOptions(align=True)
+    )
     assert plan.sentences == ["一只大的狗在公园里跑。"]
     links = (Link((4, 5), (6, 9), 1.0), Link((6, 8), (22, 26), 1.0))
     translation = plan.assemble(
@@ -754,7 +756,7 @@ def test_blanks_follow_the_script_of_the_translation(
     plan = Plan(
         [text],
         "zh",
-        kinds=["markup" if "<" in text else "plain"],
+        kinds=[MARKUP_TEXT if "<" in text else PLAIN_TEXT],
         options=TranslationOptions(align=True),
     )
     assert plan.assemble([*map(translate, plan.sentences)])[0].text == expected
@@ -815,8 +817,10 @@ def test_links_are_between_the_same_words_wherever_markup_stands(text: str) -> N
         assert text[begin:end].replace("<b>", "").strip("{}").isalnum() or "<" in text[begin:end]
 
 
-@given(st.text(alphabet="a.`*{}%<>/b: \n"), st.sampled_from(["plain", "markup", "preserved"]))
-@example("a<a\n>", "plain")  # a tag on two lines is no tag in plain text
+@given(
+    st.text(alphabet="a.`*{}%<>/b: \n"), st.sampled_from([PLAIN_TEXT, MARKUP_TEXT, PRESERVED_TEXT])
+)
+@example("a<a\n>", PLAIN_TEXT)  # a tag on two lines is no tag in plain text
 def test_no_sentence_holds_a_line_break(text: str, kind: TextKind) -> None:
     assert not any(
         "\n" in sentence or not sentence.strip()
@@ -859,7 +863,7 @@ def test_a_sentence_is_not_cut_inside_a_placeholder() -> None:
 
 def test_a_sentence_that_is_translated_to_nothing_is_left_and_flagged() -> None:
     for kept in ("Ka <b>lo</b>.", "Ka {0}.", "Ka."):
-        plan = Plan([f"{kept} Mi."], "en", kinds=["markup"])
+        plan = Plan([f"{kept} Mi."], "en", kinds=[MARKUP_TEXT])
         [made] = plan.assemble(
             [Translation("MI." if each == "Mi." else " ", -1.0, ()) for each in plan.sentences]
         )
@@ -922,7 +926,7 @@ def test_texts_without_words_are_not_translated() -> None:
 
 def test_markup_in_sentences() -> None:
     text = "<p>One <b>two. Three</b> &amp; four.</p>\n<i>Five</i> <code>x &lt; y</code> &quot;six&quot;"
-    plan = Plan([text], "en", kinds=["markup"])
+    plan = Plan([text], "en", kinds=[MARKUP_TEXT])
     assert plan.sentences == ["One two.", "Three & four.", 'Five x < y "six"', 'Five "six"']
     made = plan.assemble(by(str.upper, plan.sentences))[0].text
     assert (

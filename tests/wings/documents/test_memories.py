@@ -20,7 +20,7 @@ from lxml import etree
 from command_line import run
 from transduce.system.errors import UserError
 from transduce.text import pairs
-from transduce.text.formats import read_document
+from transduce.text.formats import PLAIN_TEXT, PRESERVED_TEXT, read_document
 from transduce.text.pairs import Origin, read_pairs
 from transduce.wings.documents.po import read_translated_po
 from transduce.wings.documents.xliff import read_translated_xliff
@@ -358,7 +358,10 @@ def test_a_segment_may_be_a_section_of_characters() -> None:
         [[("en", "<![CDATA[a & b]]>")], [("en", "<![CDATA[c <b>d</b>]]>"), ("de", "")]]
     )
     document = read_document(content.encode(), "a.tmx", "en", "de")
-    assert (document.texts, document.kinds) == (["a & b", "c <b>d</b>"], ["plain", "preserved"])
+    assert (document.texts, document.kinds) == (
+        ["a & b", "c <b>d</b>"],
+        [PLAIN_TEXT, PRESERVED_TEXT],
+    )
     filled = document.write(["A & B", "]]>"]).decode()
     assert '<tuv xml:lang="de"><seg><![CDATA[A & B]]></seg></tuv>' in filled
     assert "<![CDATA[]]]]><![CDATA[>]]></seg>" in filled

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from documents import PLAIN_CDATA, XLIFF1, XLIFF2, read, written
+from transduce.text.formats import MESSAGE, PRESERVED_TEXT
 from transduce.wings.documents.xliff import read_translated_xliff
 
 
@@ -75,7 +76,7 @@ def test_the_state_of_an_xliff_2_segment_says_whether_its_target_is_a_translatio
 
 def test_a_section_of_characters_is_plain_where_it_has_no_markup() -> None:
     document = read("a.xlf", PLAIN_CDATA)
-    assert document.kinds == ["preserved", "preserved", "plain"]
+    assert document.kinds == [*[PRESERVED_TEXT._replace(message=True)] * 2, MESSAGE]
     assert "<![CDATA[Sichern & schließen]]></target>" in written(
         document, lambda _: "Sichern & schließen"
     )

@@ -20,6 +20,7 @@ from transduce import model_folder
 from transduce.decoding.confidence import Confidence
 from transduce.inline.placeholders import intact
 from transduce.system.errors import UserError
+from transduce.text.formats import PLAIN_TEXT
 from transduce.text.pairs import Origin, Pair
 from transduce.wings.ct2 import build as building
 from transduce.wings.export import exporting
@@ -109,7 +110,7 @@ def test_placeholders_are_put_back_as_with_our_own_engine(name, models, tmp_path
     own, fast, onnx = (
         [
             (each.text, each.flags)
-            for each in translator.translate_lines(marked, kinds=["plain"] * len(marked))
+            for each in translator.translate_lines(marked, kinds=[PLAIN_TEXT] * len(marked))
         ]
         for translator in (
             transduce.load(models(name), {"decode.retry_loops": False}, engine="torch"),
@@ -119,9 +120,7 @@ def test_placeholders_are_put_back_as_with_our_own_engine(name, models, tmp_path
     )
     assert own == fast  # and ONNX says nothing of where tags belong, but keeps them
     for made in (own, onnx):
-        assert all(
-            intact(text, each, markup=False) for text, (each, _) in zip(marked, made, strict=True)
-        )
+        assert all(intact(text, each) for text, (each, _) in zip(marked, made, strict=True))
     assert "U+FDD0" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
 
 

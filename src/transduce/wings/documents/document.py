@@ -15,7 +15,7 @@ from transduce.decoding.types import Term, TranslationOptions
 from transduce.inline.markup import pieces
 from transduce.system.errors import UserError
 from transduce.text.file_kinds import utf_16
-from transduce.text.formats import TextKind, read_document
+from transduce.text.formats import PLAIN_TEXT, TextKind, read_document
 from transduce.text.languages import main_language, script_of
 
 BYTE_ORDER_MARKS = {  # the longest first: UTF-32's mark begins with UTF-16's
@@ -53,7 +53,7 @@ class Slot(NamedTuple):
     begin: int  # index of the first character of the file that the translation replaces
     end: int  # index after the last character that it replaces
     write: Callable[[str], str]  # converts a translation to the syntax of the file
-    kind: TextKind = "plain"
+    kind: TextKind = PLAIN_TEXT
     # For an attribute of a tag inside another slot: the index of that slot.
     within: int | None = None
     tag: tuple[int, int] = (0, 0)  # for such an attribute: begin and end of its tag in the file
@@ -131,7 +131,7 @@ class Document:
         try:
             text.encode(self.codec)
         except UnicodeEncodeError as error:
-            if slot.kind != "plain":
+            if slot.kind.markup:
                 return text.encode(self.codec, "xmlcharrefreplace").decode(self.codec)
             raise UserError(
                 f"{self.name}:{slot.line}: the translation has {text[error.start]!r}, "

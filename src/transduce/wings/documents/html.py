@@ -11,7 +11,7 @@ from transduce.inline.markup import Piece, attribute, attributes, pieces
 from transduce.inline.markup_events import is_kept, is_protected, last_piece
 from transduce.inline.placeholder_removal import is_text
 from transduce.inline.placeholders import mask
-from transduce.text.formats import DocumentFile
+from transduce.text.formats import MARKUP_TEXT, DocumentFile
 from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.wings.documents.document import Document, Slot, decode
 from transduce.wings.documents.xml import XML_ENCODING
@@ -116,11 +116,17 @@ def _slots(text: str, run: _Run, line_ends: list[int], number: int) -> list[Slot
     raw = text[begin : run.end].rstrip()
     slots = list[Slot]()
     within = None
-    if is_text(mask(raw, markup=True)):
+    if is_text(mask(raw, MARKUP_TEXT)):
         within = number
         slots.append(
             Slot(
-                raw, raw, bisect_left(line_ends, begin) + 1, begin, begin + len(raw), str, "markup"
+                raw,
+                raw,
+                bisect_left(line_ends, begin) + 1,
+                begin,
+                begin + len(raw),
+                str,
+                MARKUP_TEXT,
             )
         )
     for tag in run.tags:
@@ -138,12 +144,14 @@ def _attributes(text: str, piece: Piece, line_ends: list[int], within: int | Non
     for begin, end in sorted(places[name] for name in _spoken(piece, tag) if name in places):
         value = tag[begin:end]
         first = piece.begin + begin
-        if is_text(mask(value, markup=True)):
+        if is_text(mask(value, MARKUP_TEXT)):
             write = partial(_write_value, tag[begin - 1])
             line = bisect_left(line_ends, first) + 1
             whole = (piece.begin, piece.end)
             slots.append(
-                Slot(value, value, line, first, piece.begin + end, write, "markup", within, whole)
+                Slot(
+                    value, value, line, first, piece.begin + end, write, MARKUP_TEXT, within, whole
+                )
             )
     return slots
 

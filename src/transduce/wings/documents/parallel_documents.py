@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from transduce.inline.placeholders import mask
 from transduce.system.errors import Hint, UserError
-from transduce.text.formats import DocumentFile, TextPair
+from transduce.text.formats import MARKUP_TEXT, DocumentFile, TextKind, TextPair
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import Document, Slot
 from transduce.wings.documents.html import read_html
@@ -50,14 +50,14 @@ def read_page_pairs(source: str, target: str) -> Iterator[TextPair]:
             ALIGN,
         )
     for spoken, written in zip(source_page.slots, target_page.slots, strict=True):
-        yield mask(spoken.text, markup=True).text, mask(written.text, markup=True).text, spoken.line
+        yield mask(spoken.text, MARKUP_TEXT).text, mask(written.text, MARKUP_TEXT).text, spoken.line
 
 
 def _page(file: str) -> Document:
     return read_html(DocumentFile(b"".join(read_pieces(file)), display_name(file), "", ""))
 
 
-def _shape(slot: Slot) -> tuple[str, bool]:
+def _shape(slot: Slot) -> tuple[TextKind, bool]:
     return slot.kind, slot.within is None
 
 

@@ -7,7 +7,7 @@ from itertools import chain
 
 from transduce.inline.placeholders import intact
 from transduce.system.errors import UserError
-from transduce.text.formats import CorpusFile, DocumentFile, TextPair
+from transduce.text.formats import MESSAGE, CorpusFile, DocumentFile, TextPair
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import Document, Slot, check_language, decode, decode_pieces
 from transduce.wings.documents.plurals import Plurals, plurals
@@ -216,7 +216,7 @@ def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> It
     last = max(string.end for string in message.translations.values())
     one = message.strings["msgid"].value
     many = message.strings.get("msgid_plural", message.strings["msgid"]).value
-    uses_one = forms.is_singular or intact(one, many, markup=False)  # not "One file" for 21 files
+    uses_one = forms.is_singular or intact(one, many, MESSAGE)  # not "One file" for 21 files
     for number in range(forms.number):
         text = one if number == forms.singular and uses_one else many
         string = message.translations.get(number)
@@ -229,7 +229,7 @@ def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> It
             return before + _quote(translation, keyword_width, newline)
 
         begin, end = (string.begin, string.end) if string else (last, last)
-        yield Slot(text, string.value if string else "", message.line, begin, end, write)
+        yield Slot(text, string.value if string else "", message.line, begin, end, write, MESSAGE)
 
 
 def _pairs(message: _Message, forms: Plurals) -> Iterator[TextPair]:

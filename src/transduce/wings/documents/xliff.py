@@ -83,9 +83,7 @@ def read_translated_xliff(
 
 
 def _plain_text(content: str, kind: TextKind) -> str:
-    return spaced(
-        mask(source_text(content, preserve=True)[0], markup=True, preserve=kind != "markup")
-    )
+    return spaced(mask(source_text(content, preserve=True)[0], kind._replace(markup=True)))
 
 
 def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> Iterator[_Segment]:
@@ -120,9 +118,10 @@ def _segments_of(unit: Unit) -> Iterator[_Segment]:
         pairs = [(parts[number], element) for number, element in translated.items()]
     space = spoken.attributes.get("xml:space") or unit.attributes.get("xml:space")
     for own, other in pairs:
-        text = source_text(unit.text(own), preserve=space == "preserve")
-        if text[0].strip():
-            yield _Segment(unit, own, other, before_target, text, states)
+        text, kind = source_text(unit.text(own), preserve=space == "preserve")
+        if text.strip():
+            message = text, kind._replace(message=True)
+            yield _Segment(unit, own, other, before_target, message, states)
 
 
 def _marked(element: Element | None) -> dict[str, Element]:

@@ -13,7 +13,7 @@ from transduce.inline.events import ENTITY
 from transduce.inline.markup import pieces
 from transduce.inline.placeholders import mask
 from transduce.system.errors import UserError
-from transduce.text.formats import TextKind
+from transduce.text.formats import MARKUP_TEXT, PLAIN_TEXT, PRESERVED_TEXT, TextKind
 from transduce.wings.documents.document import Slot, decode, decode_pieces
 
 XML_ENCODING = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
@@ -273,7 +273,7 @@ def has_text(content: str) -> bool:
     if "<" not in content and "&" not in content:
         return bool(content.strip())
     text, kind = source_text(content, preserve=True)
-    return bool(mask(text, markup=kind != "plain").text.strip())
+    return bool(mask(text, kind).text.strip())
 
 
 def source_text(content: str, *, preserve: bool) -> tuple[str, TextKind]:
@@ -283,10 +283,10 @@ def source_text(content: str, *, preserve: bool) -> tuple[str, TextKind]:
         is_html = ENTITY.search(text) or any(
             piece.kind != "text" for piece in pieces(text, html=True)
         )
-        return text, "preserved" if is_html else "plain"
-    return (
-        (content.strip(), "markup") if "\n" in content and not preserve else (content, "preserved")
-    )
+        return text, PRESERVED_TEXT if is_html else PLAIN_TEXT
+    if "\n" in content and not preserve:
+        return content.strip(), MARKUP_TEXT
+    return content, PRESERVED_TEXT
 
 
 def as_content(translation: str, source: str) -> str:

@@ -69,12 +69,12 @@ _ASSIGNED = "".join(f"{chr(plane << 16)}-{chr((plane << 16) + 0xFFFD)}" for plan
 DAMAGED_CHARACTER = re.compile(
     f"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ufdd0-\ufdef\ufffe\uffff\ue000-\uf8ff\U0001fffe-\U0010ffff](?<![{_ASSIGNED}])"
 )
-MAY_BE_PLACEHOLDER = re.compile(r"[%{}<`*|@\]]|://|www\.|&[#\w]")
+MAY_BE_PLACEHOLDER = re.compile(r"[%{}<`*|@\]$]|://|www\.|&[#\w]")
 DIGIT, LETTER = re.compile(r"\d"), re.compile(_LETTER)
 
 
 def _placeholders_differ(source: str, target: str) -> bool:
-    return not intact(source, target, markup=False)
+    return not intact(source, target)
 
 
 # What a translation must keep: the rule, the characters that a text with such parts has, whether both sides need them
