@@ -35,7 +35,20 @@ OTHERS = [
 OTHERS += ["%'d", "%<PRIu64>", "%#@days@", "%<name>s", "<v O'Neil>"]
 OTHERS += ["{{{x}}}", "{ $x }", "<%= x > 1 %>", "[[x]]", "$X$", "<code>x y</code>", "&amp;nbsp;"]
 
-IN_MESSAGES = ["$1", "@site", "!x", ":name", "%node-type", "#1", "$HOME", "\\N", "$5"]
+IN_MESSAGES = [
+    "$1",
+    "@site",
+    "!x",
+    ":name",
+    "%node-type",
+    "__x__",
+    "[a:b]",
+    "*|A|*",
+    "#1",
+    "$HOME",
+    "\\N",
+    "$5",
+]
 
 
 PAIRS = [

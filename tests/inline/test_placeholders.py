@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from marked_texts import MARKUP, MESSAGES, PLAIN, WORDS, links
-from transduce.decoding.plan import Plan
+from transduce.decoding.plan import LOST, Plan
 from transduce.decoding.types import BLANK_TRANSLATION, TERM, Term, Translation, TranslationOptions
 from transduce.inline.markup import speller
 from transduce.inline.placeholder_removal import is_text, without_words
@@ -154,6 +154,70 @@ def test_placeholders_by_hand(text: str, masked: list[str]) -> None:
         raw for mark in without_words(mask(text)).marks for raw in (mark.opening, mark.closing)
     ]
     assert sorted(filter(None, marks)) == sorted(masked)
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        (
+            "Hi @name of @site-name: !count new, %user-id (:url)",
+            "@name @site-name !count %user-id :url",
+        ),
+        ("$1 of $2 costs $5 or $9.99", "$1 $2"),
+        ("From $1 to $3: $PLACE$ in $HOME, costs $3", "$1 $PLACE$ $HOME"),
+        ("It costs $1 million, US$1 or $10", ""),
+        ("100 %sure, 20 % of, a:b at 12:30, a@b.org, Hello!you, so: \\o", "a@b.org"),
+        ("See @FILE@, [site:name], [a] and [_1]. ::x", "@FILE@ [site:name] [_1]"),
+        ("first\\nsecond C:\\new\\new", "\\n C:\\new\\new"),
+        ("__count__ of *|NAME|* and #1, %%title%% %1!s!", "__count__ *|NAME|* #1 %%title%% %1!s!"),
+    ],
+)
+def test_some_signs_are_placeholders_in_messages_only(text: str, masked: str) -> None:
+    assert [mark.opening for mark in mask(text, MESSAGE).words] == masked.split()
+    plain = {mark.opening for mark in mask(text).words}
+    assert plain <= {"a@b.org", "$PLACE$", "C:\\new\\new", "%%title%%", "%1!s!"}
+
+
+STAYS = [
+    "<code>wp-config.php</code>",
+    "&lt;kbd&gt;Enter&lt;/kbd&gt;",
+    '<span translate="no">the <b>painter</b></span>',
+    '<i class="a notranslate">painter</i>',
+    "&amp;lt;var&amp;gt;x&amp;lt;/var&amp;gt;",
+    "&lt;span translate=&quot;no&quot;&gt;painter&lt;/span&gt;",
+    "<samp>a <samp>b</samp> c</samp>",
+    "<ruby><rt>kan</rt></ruby>",
+]
+
+
+@pytest.mark.parametrize("kind", [PLAIN_TEXT, MESSAGE, PRESERVED_TEXT, MARKUP_TEXT])
+@pytest.mark.parametrize("element", STAYS)
+def test_the_content_of_an_element_that_stays_is_not_translated(
+    element: str, kind: TextKind
+) -> None:
+    text = f"Every <b>painter</b> opens {element} now."
+    masked = mask(text, kind)
+    kept = [mark.opening for mark in masked.marks if mark.kind != "pair"]
+    assert kept == [element]
+    assert original(masked, speller(text) if kind.markup else str) == text
+    assert without_words(masked).text == "Every painter opens now."
+
+
+def test_entities_within_entities_stay() -> None:
+    text = "painter&amp;nbsp;is &amp;amp; waiting, don&amp;#39;t caf&amp;eacute;"
+    for kind in (MARKUP_TEXT, PRESERVED_TEXT, PLAIN_TEXT):
+        found = [mark.opening for mark in mask(text, kind).words]
+        assert found == ["&amp;nbsp;", "&amp;amp;", "&amp;#39;", "&amp;eacute;"], kind
+    message = mask(text, PRESERVED_TEXT._replace(message=True))
+    assert message.text == "painter&nbsp;is &amp; waiting, don't café"
+
+
+@pytest.mark.parametrize("text", ["{n, plural, one {a} other {b}}", "Now {0,choice,0#a|1#{b}} go"])
+def test_branches_in_a_text_stay_and_are_flagged(text: str) -> None:
+    plan = Plan([text], "en")
+    (translation,) = plan.assemble([Translation("x", 0.0, ()) for _ in plan.sentences])
+    assert LOST in translation.flags
+    assert text.removeprefix("Now ").removesuffix(" go") in translation.text
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ from transduce.tokens.spans import Span
 NAMES = r"(?:p|div|[bht]r|li|[uod]l|d[dt]|t[dh]|table|thead|tbody|caption|h[1-6]|blockquote|section|note)(?![\w.:-])"
 # In XLIFF and TMX, elements can also stand for tags: <x ctype="lb"/>, <ph>&lt;br/&gt;</ph>.
 BLOCK_TAG = re.compile(
-    rf"""(?:<|&lt;)/?{NAMES}
+    rf"""(?:<|&lt;)/?{NAMES} | (?-i:\\[nr])
     | <(?:\w+:)?(?:x|g|ph|it|ut|bpt|ept|bx|ex|pc|sc|ec)\b
         .*?(?:&lt;/?{NAMES}|\b(?:c?type|subType)=["'](?:x-|xlf:)?(?:lb|{NAMES})["'])""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
 # "<table>" in plain text may also be a placeholder.
-BREAK = re.compile("(?:<|&lt;)/?[bh]r", re.IGNORECASE)
+BREAK = re.compile(r"(?:<|&lt;)/?[bh]r|(?-i:\\[nr])", re.IGNORECASE)
 
 
 def edges(masked: Masked, *, with_words: bool) -> list[int]:

@@ -70,6 +70,7 @@ PLACEHOLDERS = [  # an earlier pattern goes before a later one
         @(?:(?![{TOUCHING}])[\w-]){{1,63}}(?:\.(?:(?![{TOUCHING}])[\w-]){{1,63}})+""",
         ("a.b+c@mail.example.org",),
     ),
+    Syntax("Windows: path", r"(?<!\w)[A-Za-z]:\\[^\s\"'<>|]++(?<![.,;:!?)])", ("C:\\new\\a.txt",)),
     Syntax("i18next: other message", rf"\$t\({PARENTHESES}\)", ("$t(key)", "$t(key, {(1)})")),
     Syntax("Handlebars, i18next: unescaped", r"\{\{\{[^{}\n]*+\}\}\}", ("{{{name}}}",)),
     Syntax("Symfony, Jinja: variable", r"\{\{[^{}\n]*+\}\}", ("{{ limit }}",)),
@@ -86,22 +87,30 @@ PLACEHOLDERS = [  # an earlier pattern goes before a later one
         ("{0,number,#.#}", "{day, date, long}"),
     ),
     Syntax(
-        "C#",
-        r"\{\d++(?:,[ ]?-?\d++(?::[^{}\n]*+)?|:[^{}\n]*+)\} | \{\w++:[yMdHhmsfFtzKgG][yMdHhmsfFtzKgG:/.,'\s-]*+\}",
-        ("{0:yyyy-MM-dd HH:mm}", "{1,-5:N2}", "{day:dd. MM. yyyy}"),
+        "C#, Python: date",
+        r"""\{\d++(?:,[ ]?-?\d++(?::[^{}\n]*+)?|:[^{}\n]*+)\}
+        | \{\w++:(?:[yMdHhmsfFtzKgG][yMdHhmsfFtzKgG:/.,'\s-]*+|[^{}\n%]*+%[^{}\n]*+)\}""",
+        ("{0:yyyy-MM-dd HH:mm}", "{1,-5:N2}", "{day:dd. MM. yyyy}", "{day:%d. %B}"),
     ),
-    Syntax(
-        "Fluent",
-        r"""\{[ ]?(?:[$-]?[A-Za-z][\w.-]*+ | (?:[A-Z]++|-[\w-]++)\([^(){}\n]*+\) | "[^"{}\n]*+")[ ]?\}""",
-        ("{ $count }", "{ -brand-name }", "{ NUMBER($n, minimumFractionDigits: 2) }", '{ "" }'),
-    ),
-    Syntax("wiki: link", r"\[\[[^\[\]\n]++\]\]", ("[[Main page]]", "[[File:A.png|thumb]]")),
-    Syntax("Chrome: name", r"\$[A-Za-z]\w*+\$(?!\w)", ("$PLACE$", "$user_name$")),
     Syntax(
         "str.format, shell, Ruby",
         r"[$\#%]?\{[^{}\s]*+\}",
         ("{0}", "${HOME}", "#{name}", "%{count}"),
     ),
+    Syntax(
+        "Fluent, and names between blanks",
+        r"""[$\#%]?\{[ ]?(?:[$-]?[A-Za-z][\w.-]*+ | (?:[A-Z]++|-[\w-]++)\([^(){}\n]*+\) | "[^"{}\n]*+")[ ]?\}""",
+        (
+            "{ $count }",
+            "{ -brand-name }",
+            "${ name }",
+            "{ NUMBER($n, minimumFractionDigits: 2) }",
+            '{ "" }',
+        ),
+    ),
+    Syntax("wiki: link", r"\[\[[^\[\]\n]++\]\]", ("[[Main page]]", "[[File:A.png|thumb]]")),
+    Syntax("Chrome: name", r"\$[A-Za-z]\w*+\$(?!\w)", ("$PLACE$", "$user_name$")),
+    Syntax("WordPress: name", r"%%\w++%%", ("%%title%%",)),
     Syntax("escaped per cent sign", "%%", ("%%",)),
     Syntax("iOS: plural", r"%\#@\w++@", ("%#@days@",)),
     Syntax("gettext: macro of C", r"%[-+\#0]*+\d*+<PRI\w++>", ("%<PRIu64>", "%-5<PRId32>")),
@@ -116,7 +125,12 @@ PLACEHOLDERS = [  # an earlier pattern goes before a later one
         after="px",
     ),
     Syntax("Symfony: name", r"%[A-Za-z_][\w.]*+%", ("%name%", "%user.id%")),
-    Syntax("Java: date", r"%\d++\$[tT]?[A-Za-z]", ("%1$tY", "%2$B")),
+    Syntax(
+        "Java: date",
+        r"%\d++\$[tT]?[A-Za-z] | (?<!\d)(?<!\d\s)%[tT][A-Za-z](?!\w)",
+        ("%1$tY", "%2$B", "%tY"),
+    ),
+    Syntax("Windows: number", r"%\d++![^!\s]{1,20}!", ("%1!s!", "%2!08x!")),
     Syntax(
         "Drupal: emphasised",
         r"(?<![\w%])(?<!\d\s)%[a-z][a-z0-9_]++(?:-[a-z0-9_]++)*+",
@@ -132,7 +146,9 @@ PLACEHOLDERS = [  # an earlier pattern goes before a later one
     Syntax("Qt, unlike %50 in Turkish", r"(?<![\d%])%(?:L?\d|n)(?!\w)", ("%1", "%L2", "%n")),
     Syntax("strftime", r"(?<![\d%])%[-_0^\#]?[YmHMSBbAyIpjZz](?![A-Za-z])", ("%Y", "%-H")),
     Syntax(
-        "escaped entity", ENTITIES.replace("&", "&(?:amp;){1,3}+"), ("&amp;nbsp;", "&amp;#160;")
+        "escaped entity",
+        ENTITIES.replace("&", "&(?:amp;){1,3}"),
+        ("&amp;nbsp;", "&amp;amp;", "&amp;#160;"),
     ),
     Syntax("entity", ENTITIES, ("&nbsp;", "&#160;", "&#xA0;")),
     Syntax(
@@ -148,11 +164,20 @@ PLACEHOLDERS = [  # an earlier pattern goes before a later one
         in_messages=True,
     ),
     Syntax(
-        "shell, PHP: variable", r"(?<![\w$])\$[A-Za-z_]\w++", ("$HOME", "$name"), in_messages=True
+        "shell, PHP: variable", r"(?<![\w$])\$[A-Za-z_]\w*+", ("$HOME", "$name"), in_messages=True
     ),
     Syntax("Mozilla: number", r"(?<![\w#&])\#[1-9](?!\w)", ("#1",), in_messages=True),
-    Syntax("Perl: Maketext", r"\[_\d\]", ("[_1]",), in_messages=True),
-    Syntax("line break of subtitles", r"(?<!:)\\N", (r"\N",), in_messages=True),
+    Syntax(
+        "Perl: number; Drupal: token",
+        r"\[(?:_\d|[a-z][\w-]*+(?::[\w-]++)++)\]",
+        ("[_1]", "[site:name]"),
+        in_messages=True,
+    ),
+    Syntax(
+        "i18next, Chrome: name", r"(?<!\w)__[A-Za-z]\w*?__(?!\w)", ("__count__",), in_messages=True
+    ),
+    Syntax("Mailchimp: name", r"\*\|\w++\|\*", ("*|FNAME|*",), in_messages=True),
+    Syntax("escaped line break", r"(?<![:\\])\\[nrtN](?!\w*+\\)", (r"\n", r"\N"), in_messages=True),
 ]
 LIGHT_MARKUP = [
     Syntax(
@@ -203,7 +228,7 @@ PAIRED_SIGNS = [
     ),
     Syntax(
         "Markdown: stress, unless escaped",
-        r"(?<![\w*\\])(?P<stress>\*\*?)(?=[^\s*.])[^*]++(?<=[^\s*\\])(?P<stressed>(?P=stress))(?![\w*])",
+        r"(?<![\w*\\])(?P<stress>\*\*?)(?=[^\s*.|])[^*]++(?<=[^\s*\\])(?P<stressed>(?P=stress))(?![\w*])",
         ("*text*", "**a text**"),
     ),
 ]
@@ -223,7 +248,7 @@ IN_PLAIN_TEXT = {
 }
 IN_ALL = {
     False: re.compile(r"[`*<\[|:@{%&$]|www\."),
-    True: re.compile(r"[`*<\[|:@{%&$!#\\]|www\."),
+    True: re.compile(r"[`*<\[|:@{%&$!#\\_]|www\."),
 }
 
 EMPTY_TAG = re.compile("/(?:>|&(?:amp;)?gt;)$")

@@ -45,7 +45,7 @@ WITHOUT_TEXT = frozenset(
 )
 CODE_ELEMENTS = frozenset(["code", "kbd", "samp", "var", "tt", "pre"])
 MAY_BE_PROTECTED = re.compile(
-    rf"(?:<|&lt;)(?:{'|'.join(CODE_ELEMENTS | WITHOUT_TEXT)})\b|translate|mtype", re.IGNORECASE
+    rf"(?:<|lt;)(?:{'|'.join(CODE_ELEMENTS | WITHOUT_TEXT)})\b|translate|mtype", re.IGNORECASE
 )
 # Closed by the next of the same name.
 MAY_BE_UNCLOSED = frozenset(["p", "li", "dt", "dd", "td", "th", "tr", "option"])

@@ -17,6 +17,7 @@ from transduce.system.errors import UserError
 from transduce.text.file_kinds import utf_16
 from transduce.text.formats import PLAIN_TEXT, TextKind, read_document
 from transduce.text.languages import main_language, script_of
+from transduce.wings.documents.icu import Branched
 
 BYTE_ORDER_MARKS = {  # the longest first: UTF-32's mark begins with UTF-16's
     codecs.BOM_UTF32_LE: "utf-32-le",
@@ -57,6 +58,11 @@ class Slot(NamedTuple):
     # For an attribute of a tag inside another slot: the index of that slot.
     within: int | None = None
     tag: tuple[int, int] = (0, 0)  # for such an attribute: begin and end of its tag in the file
+    branched: Branched | None = None  # the branches of an ICU message, translated one by one
+
+    @property
+    def texts(self) -> list[str]:
+        return self.branched.texts if self.branched else [self.text]
 
 
 @dataclass(frozen=True)
@@ -71,22 +77,25 @@ class Document:
     @cached_property
     def texts(self) -> list[str]:
         """The texts to translate."""
-        return [slot.text for slot in self.slots]
+        return [text for slot in self.slots for text in slot.texts]
 
     @cached_property
     def kinds(self) -> list[TextKind]:
-        return [slot.kind for slot in self.slots]
+        return [slot.kind for slot in self.slots for _ in slot.texts]
 
     @cached_property
     def lines(self) -> list[int]:
-        return [slot.line for slot in self.slots]
+        return [slot.line for slot in self.slots for _ in slot.texts]
 
     def write(self, translations: Sequence[str]) -> bytes:
         """The translated file; an empty translation leaves its slot unchanged.
 
         Raises UserError if the file's encoding lacks a character of a translation.
         """
-        final = [new or slot.present for slot, new in zip(self.slots, translations, strict=True)]
+        if len(translations) != len(self.texts):
+            raise ValueError(f"{len(translations)} translations of {len(self.texts)} texts")
+        rest = iter(translations)
+        final = [_translation(slot, rest) or slot.present for slot in self.slots]
         replaced = list[tuple[Slot, str]]()
         for i, slot in enumerate(self.slots):
             new = self._with_attributes(i, final)
@@ -139,6 +148,12 @@ class Document:
                 "Convert the file to UTF-8 first.",
             ) from None
         return text
+
+
+def _translation(slot: Slot, rest: Iterator[str]) -> str:
+    """The translation of a slot, from those of its texts, the next of `rest`."""
+    its = [next(rest) for _ in slot.texts]
+    return slot.branched.write(its) if slot.branched else its[0]
 
 
 def check_language(

@@ -52,6 +52,25 @@ def _of_language(language: str, name: str) -> Plurals:
     )
 
 
+def categories(language: str, *, ordinal: bool) -> tuple[bool, list[str]]:
+    """Whether the category "one" is for no number above 1, and the categories of a language for ICU messages.
+
+    Raises ValueError if Babel is missing or does not know the language.
+    """
+    try:
+        from babel import Locale, UnknownLocaleError
+    except ImportError as error:
+        raise ValueError("no Babel") from error
+    try:
+        locale = Locale.parse(language.replace("_", "-"), sep="-")
+    except UnknownLocaleError as error:
+        raise ValueError(language) from error
+    rule = locale.ordinal_form if ordinal else locale.plural_form
+    used = [rule(number) for number in range(NUMBERS_TRIED)]
+    present = [category for category in CLDR_ORDER if category in {*used, "other"}]
+    return "one" not in used[2:], present
+
+
 def _parse(rule: str) -> Plurals | None:
     """Parse a rule for plural forms; returns None for an invalid rule."""
     match = re.search(r"nplurals\s*=\s*(\d)\s*;\s*plural\s*=\s*([^;\n]+)", rule)

@@ -10,6 +10,7 @@ from transduce.system.errors import UserError
 from transduce.text.formats import MESSAGE, CorpusFile, DocumentFile, TextPair
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import Document, Slot, check_language, decode, decode_pieces
+from transduce.wings.documents.icu import branched
 from transduce.wings.documents.plurals import Plurals, plurals
 
 HEADER_CHARSET = re.compile(rb'(?m)^(?:msgstr[ \t]+)?"Content-Type:[^"\n]*charset=([\w.:-]+)')
@@ -78,7 +79,7 @@ def read_po(file: DocumentFile) -> Document:
         text = text.replace(header, header.removesuffix(declared[1].decode()) + "UTF-8", 1)
     newline = "\r\n" if "\r\n" in text else "\n"
     messages = _translatable(text.split("\n"), file.name, file.target)
-    slots = (_slots(message, forms, newline, redo=file.redo) for message, forms in messages)
+    slots = (_slots(message, forms, newline, file) for message, forms in messages)
     in_order = (sorted(of_message, key=lambda slot: slot.begin) for of_message in slots)
     return Document(file.name, text, codec, tuple(chain.from_iterable(in_order)))
 
@@ -211,8 +212,8 @@ def _complete(message: _Message, name: str) -> _Message:
     return message
 
 
-def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> Iterator[Slot]:
-    """The slots for a message's untranslated plural forms, or for all its forms if `redo` is true."""
+def _slots(message: _Message, forms: Plurals, newline: str, file: DocumentFile) -> Iterator[Slot]:
+    """The slots for a message's untranslated plural forms, or for all its forms if `file.redo` is true."""
     last = max(string.end for string in message.translations.values())
     one = message.strings["msgid"].value
     many = message.strings.get("msgid_plural", message.strings["msgid"]).value
@@ -220,7 +221,7 @@ def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> It
     for number in range(forms.number):
         text = one if number == forms.singular and uses_one else many
         string = message.translations.get(number)
-        if not text.strip() or text in CREDITS or (string and string.value and not redo):
+        if not text.strip() or text in CREDITS or (string and string.value and not file.redo):
             continue
         keyword = f"msgstr[{number}] " if "msgid_plural" in message.strings else "msgstr "
         before = "" if string else newline + keyword
@@ -229,7 +230,9 @@ def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> It
             return before + _quote(translation, keyword_width, newline)
 
         begin, end = (string.begin, string.end) if string else (last, last)
-        yield Slot(text, string.value if string else "", message.line, begin, end, write, MESSAGE)
+        present = string.value if string else ""
+        branches = branched(text, file.target)
+        yield Slot(text, present, message.line, begin, end, write, MESSAGE, branched=branches)
 
 
 def _pairs(message: _Message, forms: Plurals) -> Iterator[TextPair]:

@@ -9,6 +9,7 @@ from transduce.inline.placeholders import mask
 from transduce.text.formats import CorpusFile, DocumentFile, TextKind, TextPair
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import Document, Slot, check_language
+from transduce.wings.documents.icu import branched
 from transduce.wings.documents.xml import (
     Element,
     Unit,
@@ -150,4 +151,5 @@ def _slot(text: str, segment: _Segment, language: str) -> Slot:
     )
     opening = f"{indentation(text, unit.character(source.begin))}<{name}{attributes}>"
     new = (unit.end(segment.before_target), opening, f"</{name}>")
-    return target_slot(unit, source, segment.target, segment.text, new)
+    slot = target_slot(unit, source, segment.target, segment.text, new)
+    return slot._replace(branched=branched(slot.text, language))
