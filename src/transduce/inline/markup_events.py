@@ -67,7 +67,8 @@ IN_MARKUP = {  # by TextKind.message
 def events(text: str, kind: TextKind = PLAIN_TEXT) -> Iterator[Event]:
     """Split a text into events. Escaped tags count as tags, since many programs write HTML into XLIFF and PO."""
     found = markup_events(text, kind) if kind.markup else plain_events(text, kind)
-    return _with_protected(list(found)) if MAY_BE_PROTECTED.search(text) else found
+    has_tags = "<" in text or "&" in text
+    return _with_protected(list(found)) if has_tags and MAY_BE_PROTECTED.search(text) else found
 
 
 def markup_events(text: str, kind: TextKind) -> Iterator[Event]:
