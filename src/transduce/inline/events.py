@@ -70,7 +70,11 @@ PLACEHOLDERS = [  # an earlier pattern goes before a later one
         @(?:(?![{TOUCHING}])[\w-]){{1,63}}(?:\.(?:(?![{TOUCHING}])[\w-]){{1,63}})+""",
         ("a.b+c@mail.example.org",),
     ),
-    Syntax("Windows: path", r"(?<!\w)[A-Za-z]:\\[\w.$-]{2}[^\s\"'<>|]*+(?<![.,;:!?)])", ("C:\\new\\a.txt",)),
+    Syntax(
+        "Windows: path",
+        r"(?<!\w)[A-Za-z]:\\[\w.$-]{2}[^\s\"'<>|]*+(?<![.,;:!?)])",
+        ("C:\\new\\a.txt",),
+    ),
     Syntax("i18next: other message", rf"\$t\({PARENTHESES}\)", ("$t(key)", "$t(key, {(1)})")),
     Syntax("Handlebars, i18next: unescaped", r"\{\{\{[^{}\n]*+\}\}\}", ("{{{name}}}",)),
     Syntax("Symfony, Jinja: variable", r"\{\{[^{}\n]*+\}\}", ("{{ limit }}",)),
@@ -177,7 +181,12 @@ PLACEHOLDERS = [  # an earlier pattern goes before a later one
         "i18next, Chrome: name", r"(?<!\w)__[A-Za-z]\w*?__(?!\w)", ("__count__",), in_messages=True
     ),
     Syntax("Mailchimp: name", r"\*\|\w++\|\*", ("*|FNAME|*",), in_messages=True),
-    Syntax("escaped line break", r"(?<![:\\])\\(?:[nN]|[rt](?![a-z]))(?!\w*+\\)", (r"\n", r"\N"), in_messages=True),
+    Syntax(
+        "escaped line break",
+        r"(?<![:\\])\\(?:[nN]|[rt](?![a-z]))(?!\w*+\\)",
+        (r"\n", r"\N"),
+        in_messages=True,
+    ),
 ]
 LIGHT_MARKUP = [
     Syntax(

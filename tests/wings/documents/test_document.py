@@ -684,6 +684,15 @@ def test_lines_of_subtitles_end_between_words_that_are_shown() -> None:
     assert written(voice, str.lower).endswith("\n<v roger bingham>come\nin</v>\n")
 
 
+@pytest.mark.parametrize("text", ["One\\Ntwo", "One\\N\ntwo"])
+def test_a_written_line_end_of_a_subtitle_is_a_line_end(text: str) -> None:
+    document = read("a.srt", f"1\n00:00:01,000 --> 00:00:02,000\n{text}\n")
+    assert document.texts == ["One two"]
+    assert written(document, lambda _: "Eins zwei").endswith(
+        text.replace("One", "Eins").replace("two", "zwei") + "\n"
+    )
+
+
 @pytest.mark.parametrize(
     "lines",
     [

@@ -20,7 +20,7 @@ ARGUMENT = re.compile(
     r"\{\s*+(?P<name>\w++)\s*+,\s*+(?P<kind>plural|selectordinal|select)\s*+,"
     r"(?P<offset>\s*+offset:\d++)?(?P<gap>\s*+)"
 )
-KEY = re.compile(r"\s*+(?P<key>=\d++|[\w-]++)\s*+\{")
+BRANCH_KEY = re.compile(r"\s*+(?P<key>=\d++|[\w-]++)\s*+\{")
 SPECIAL = re.compile(r"''|'(?=[{}#|])|[{}#]")
 ALTERNATIVES = Union["Choice", str]  # a choice between messages, or a text to translate
 
@@ -133,7 +133,7 @@ def _parse_argument(text: str, found: re.Match[str], plural: str) -> tuple[_Argu
     plural = plural if found["kind"] == "select" else found["name"]
     at = found.end()
     branches: dict[str, _Parts] = {}
-    while key := KEY.match(text, at):
+    while key := BRANCH_KEY.match(text, at):
         branches[key["key"]], end = _parse(text, key.end(), plural)
         at = end + 1
     closing = re.compile(r"\s*+\}").match(text, at)

@@ -16,6 +16,9 @@ TIMING = re.compile(  # a timing line, with the cue's number before it
     rf"(?<![^\r\n])(?:\d++[ \t]*+{LINE_END_OR_EOF})?[ \t\ufeff]*+\d[\d:.,]*+[^\S\r\n]*+-->[^\r\n]*+{LINE_END_OR_EOF}"
 )
 LINE_END = re.compile(r"\r\n|\n|\r")
+SHOWN_LINE_END = re.compile(
+    rf"\\N(?:{LINE_END.pattern})?|{LINE_END.pattern}"
+)  # many programs write \N
 TIME = re.compile(r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2}(?:[.,]\d{1,9})?)")
 HIDDEN = r"<[^<>]*+>|\{\\[^{}]*+\}"  # tags, and styles such as {\an8}
 INVISIBLE = "\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"  # around a line
@@ -106,7 +109,7 @@ def _slot(raw: str, line: int, begin: int) -> Slot:
     speakers: list[list[str]] = []  # the lines of each speaker
     # Invisible characters around each line, such as marks of direction.
     edges: list[tuple[str, str]] = []
-    for whole in map(str.strip, LINE_END.split(raw)):
+    for whole in map(str.strip, SHOWN_LINE_END.split(raw)):
         spoken = whole.strip(INVISIBLE)
         first = whole.find(spoken)
         edges.append((whole[:first], whole[first + len(spoken) :]))
@@ -114,7 +117,7 @@ def _slot(raw: str, line: int, begin: int) -> Slot:
             speakers.append([])
         speakers[-1].append(spoken.strip())
     text = "\n".join(" ".join(lines) for lines in speakers)
-    line_end = LINE_END.search(raw)
+    line_end = SHOWN_LINE_END.search(raw)
     heights = [len(lines) for lines in speakers]
 
     def write(translation: str) -> str:
