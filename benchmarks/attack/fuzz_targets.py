@@ -38,7 +38,7 @@ from transduce.system.errors import UserError
 from transduce.system.files import verify
 from transduce.system.journal import Journal, read_events
 from transduce.text import jsonl
-from transduce.text.formats import MARKUP_TEXT, PRESERVED_TEXT, CorpusFile, TextKind, read_document
+from transduce.text.formats import CorpusFile, TextKind, read_document
 from transduce.text.pairs import Origin, Pair, read_pairs
 from transduce.tokens.tokenizer import PIECES, Tokenizer
 from transduce.wings.cluster import shards, translating
@@ -251,14 +251,16 @@ def tokens(data: bytes) -> None:
 def plain_inline(data: bytes) -> None:
     """Masking loses nothing, and a text whose sentences are translated by themselves stays the same."""
     text = as_text(data)
-    masked = mask(text)
+    kind = TextKind(message=len(data) % 2 == 0)
+    masked = mask(text, kind)
     expect(original(masked) == text, "masking loses text")
     cut_and_join(text, masked.text, masked)
     with_tokens(masked)
     changed = with_shared_tokens(text, text)
     expect(changed is None or changed[0] == changed[1], "one text is masked in two ways")
     short = {"lengths": lambda them: [*map(len, them)], "max_length": 9}
-    plan = Plan([text], "en", **({}, {"placeholder_tokens": True}, short)[len(data) % 3])
+    options = ({}, {"placeholder_tokens": True}, short)[len(data) % 3]
+    plan = Plan([text], "en", kinds=[kind], **options)
     (found,) = plan.assemble([Translation(sentence, 0.0, ()) for sentence in plan.sentences])
     if all(mark.kind == "word" for mark in masked.marks) and not {"guessed", "split"} & {
         *found.flags
@@ -271,10 +273,10 @@ def plain_inline(data: bytes) -> None:
 
 def marked_inline(data: bytes) -> None:
     text = as_text(data)
-    preserve = len(data) % 2 == 0
-    masked = mask(text, PRESERVED_TEXT if preserve else MARKUP_TEXT)
+    kind = TextKind(markup=True, preserve=len(data) % 2 == 0, message=len(data) % 3 == 0)
+    masked = mask(text, kind)
     cut_and_join(original(masked), masked.text, masked)
-    plan = Plan([text], "en", kinds=[PRESERVED_TEXT if preserve else MARKUP_TEXT])
+    plan = Plan([text], "en", kinds=[kind])
     plan.assemble([Translation(sentence.swapcase(), 0.0, ()) for sentence in plan.sentences])
     is_text(masked)
 
