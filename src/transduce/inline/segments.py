@@ -6,21 +6,22 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, pairwise
 from unicodedata import category, combining
 
+from transduce.inline.full_stops import mark, role
 from transduce.inline.placeholders import Masked
 from transduce.system.errors import needing
+from transduce.text.languages import main_language
 from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.tokens.spans import Span
 
 # Line breaks as in str.splitlines(), and TABs, which separate columns.
 PARAGRAPH_END = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
-BULLET = re.compile(r"\s*(?:[-*+•‣–—·]|\d{1,3}[.)]|[A-Za-z]\))\s+(?=\S)")  # before a list item
+BULLET = re.compile(
+    r"(?:\s*(?:[-*+•‣–—·]|\d{1,3}\)|[A-Za-z]\))|(\s*\d{1,3})\.)\s+(?=\S)"
+)  # before a list item
 SURROGATE = re.compile("[\ud800-\udfff]")  # sentencex, written in Rust, can't read surrogates
-# If not ASCII, sentencex panics behind an initial: "A\u00a0.".
-BLANKS_BEFORE_STOP = re.compile(r"(?<!\s)\s++(?=\.)")
-MORE_SENTENCE_ENDS = (
-    re.compile(  # of Khmer (but ។ល។ means "and so on"), Tibetan and Amharic: sentencex lacks them
-        r"""(?:[។៕]++(?!ល។)|[།༎](?:\s*+[།༎])*+|፡፡)[?!]*+(?:[”’»)\]]|["'](?!\S))*+\s*"""
-    )
+WIDE_BLANKS = re.compile(r"[^\S\x00-\x7f]")  # sentencex panics behind an initial: "A\u00a0."
+MORE_SENTENCE_ENDS = re.compile(  # of Khmer (but ។ល។ means "and so on"), Tibetan and Amharic: sentencex lacks them
+    r"""[។៕།༎፡](?:(?<=[។៕])[។៕]*+(?!ល។)|(?<=[།༎])(?:\s*+[།༎])*+|(?<=፡)፡)[?!]*+(?:[”’»)\]]|["'](?!\S))*+\s*"""
 )
 # The best cuts.
 CLAUSE_END = re.compile(r"(?<=[;:,)\]–؛،۔])\s+|(?<=[—、，；：。។៖၊။፣።।])\s*|(?<!\s)\s++(?=[(\[–—])")
@@ -35,7 +36,7 @@ VIRAMA = 9  # the combining class of signs that join two letters, as in Hindi an
 
 def split(text: str, language: str) -> list[Span]:
     """The spans of a text's sentences. Raises UserError if sentencex is missing."""
-    return list(_sentences(text, re.split("[-_]", language.lower())[0]))
+    return list(_sentences(text, main_language(language)))
 
 
 def whole(text: str) -> list[Span]:
@@ -90,7 +91,9 @@ def _sentences(text: str, language: str) -> Iterator[Span]:
     for gap in chain(PARAGRAPH_END.finditer(text), [None]):
         end = gap.start() if gap else len(text)
         bullet = BULLET.match(text, place, end)
-        place = bullet.end() if bullet else place
+        number = bullet and bullet[1]  # an ordinal is part of the sentence: "3. října"
+        if bullet and not (number and role(text[place:end], len(number), language) == ","):
+            place = bullet.end()
         if text[place:end].strip():
             for piece in _cut(text[place:end], language):
                 if content := piece.strip():
@@ -121,11 +124,10 @@ def _ends(text: str, language: str) -> list[int]:
         from sentencex import segment
     ends = list[int]()
     done = 0
-    readable = BLANKS_BEFORE_STOP.sub(
-        lambda blanks: " " * len(blanks[0]), SURROGATE.sub("\ufffd", text)
-    )
-    for piece in filter(None, segment(language, readable)):
-        ends += [done + match.end() for match in MORE_SENTENCE_ENDS.finditer(piece)]
+    readable = text if text.isascii() else WIDE_BLANKS.sub(" ", SURROGATE.sub("\ufffd", text))
+    for piece in filter(None, segment(language, mark(readable, language))):
+        if not piece.isascii():
+            ends += [done + match.end() for match in MORE_SENTENCE_ENDS.finditer(piece)]
         done += len(piece)
         ends.append(done)
     return ends if done == len(text) else [len(text)]
