@@ -90,7 +90,8 @@ def role(text: str, place: int, language: str) -> str:
     """The mark of a full stop: "," if it ends no sentence, "?" if it ends one, and "." if sentencex decides."""
     behind = BEHIND.match(text, place + 1)
     if not behind:
-        return "." if text[place + 1].isspace() else " "
+        is_paragraph = text.startswith(" §", place + 1)
+        return "," if is_paragraph else "." if text[place + 1].isspace() else " "
     kinds = _kinds(language)
     words = ["", "", *WORD_PART.findall(text[max(0, place - FAR) : place])]
     joined = ["".join(words[first:]) for first in (-4, -3, -2) if "." in words[-2]]  # "z." and "B"
