@@ -170,6 +170,7 @@ def test_branches_are_written_in_the_target_language(
         "{a, select, other {}} " * 2
         + "".join(f"{{a{i}, select, x {{}} other {{}}}}" for i in range(7)),
         "no branches",
+        'before <x equiv-text="{n, plural, other {a}}"/> it',
     ],
 )
 def test_unclear_messages_have_no_branches(message: str) -> None:

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import NamedTuple, Union
 
 from transduce.inline.events import WITH_BRANCHES
+from transduce.inline.markup import pieces
 from transduce.inline.placeholders import intact
 from transduce.text.formats import MESSAGE
 from transduce.wings.documents.plurals import categories
@@ -84,9 +85,13 @@ class Branched:
 def branched(text: str, language: str) -> Branched | None:
     """The branches of a message for a target language.
 
-    Returns None for a text without branches, one with quoted braces, and one with more than `MAX_TEXTS` texts.
+    Returns None for a text without branches, one with branches in a tag, one with quoted braces, and one with more than
+    `MAX_TEXTS` texts.
     """
-    if not WITH_BRANCHES.search(text):
+    if not WITH_BRANCHES.search(text) or any(
+        piece.kind != "text" and WITH_BRANCHES.search(text[piece.begin : piece.end])
+        for piece in pieces(text, html=True)
+    ):
         return None
     content = text.strip()
     try:
