@@ -100,7 +100,7 @@ def application(*, bare: bool = False) -> cyclopts.App:
     """
     app = cyclopts.App(
         name="transduce",
-        help="Train, run and serve Transformer translation models.",
+        help="transduce trains Transformer translation models on your parallel text, evaluates them and serves them.",
         version=lambda: f"transduce {version('transduce')}",
         default_parameter=cyclopts.Parameter(negative=(), show_default=_shown_default),
         exit_on_error=False,
