@@ -31,6 +31,7 @@ FROM_ROOT = {
 }  # file of the repository -> page
 GENERATED = re.compile(r"<!-- generated: (commands|options) -->")
 SOURCE_ONLY = re.compile(r"<!-- source only -->\n.*?<!-- end -->\n", re.DOTALL)
+ALERT = re.compile(r"^> \[!([A-Z]+)\]\n((?:>.*\n)+)", re.MULTILINE)  # as GitHub shows it
 CODE = re.compile(r"<!-- code: ([\w.]+) -->")
 FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!\w+:)([^)\s#]+)(#[^)\s]*)?\)")
@@ -62,6 +63,7 @@ def pages() -> Iterator[tuple[str, str]]:
         parts[::2] = [
             LINK.sub(lambda link, source=source: _link(link, source), part) for part in parts[::2]
         ]
+        parts[::2] = [ALERT.sub(_admonition, part) for part in parts[::2]]
         text = GENERATED.sub(
             lambda mark: {"commands": commands, "options": options}[mark[1]](), "".join(parts)
         )
@@ -114,6 +116,12 @@ def code(name: str) -> str:
         module, _, owner_name = module.rpartition(".")
         owner = getattr(importlib.import_module(module), owner_name)
     return f"```python\n{textwrap.dedent(inspect.getsource(getattr(owner, attribute)))}```"
+
+
+def _admonition(alert: re.Match[str]) -> str:
+    """A note in Markdown for mkdocs."""
+    text = re.sub("^> ?", "", alert[2], flags=re.MULTILINE)
+    return f"!!! {alert[1].lower()}\n\n{textwrap.indent(text, '    ')}"
 
 
 def _page(source: str) -> str:

@@ -16,7 +16,7 @@ from check_docs import blocks_of, strings_of
 from servers import TRAINING, serving
 from transduce import cli
 from transduce.commands.recipes import read_text
-from transduce.config.parse import configure, read_recipe
+from transduce.config.parse import configure, parse_assignments, read_recipe
 from transduce.config.schema import ModelConfig
 from transduce.model.build import count_parameters
 from transduce.wings.phrasebook.examples import examples
@@ -83,13 +83,17 @@ def test_commands_work_in_their_order(page, end, tmp_path, monkeypatch, capsys):
             cli.main([*shlex.split(line)[1:], *options])
         elif line.startswith("transduce "):
             cli.main(shlex.split(line)[1:])
-    translated = Path("messages.de.po").read_text(encoding="utf-8").partition("msgid \"A dog runs.\"\nmsgstr ")[2]
+    translated = (
+        Path("messages.de.po")
+        .read_text(encoding="utf-8")
+        .partition('msgid "A dog runs."\nmsgstr ')[2]
+    )
     assert '""' not in translated
     assert "Hund" in translated or page == README  # by the glossary
     assert "BLEU" in capsys.readouterr().out
     for block in blocks_of(page, steps):
         if block.language == "python":
-            options = dict(option.split("=") for option in [*TRAINING, "data.vocab_size=400"])
+            options = parse_assignments([*TRAINING, "data.vocab_size=400"])
             exec(block.text.replace('{"train.minutes": 30}', repr(options)))
 
 

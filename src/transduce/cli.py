@@ -149,7 +149,7 @@ def _for_cyclopts(arguments: Sequence[str]) -> list[str]:
 
 
 def _is_assignment(argument: str) -> bool:
-    """Whether an argument sets an option; the section may be missing, so that an error message can name it."""
+    """Whether an argument sets an option. Also true for `steps=10`, so that the error can suggest `train.steps`."""
     name = argument.partition("=")[0]
     if not ASSIGNMENT.match(argument) or "." in name:
         return bool(ASSIGNMENT.match(argument))
