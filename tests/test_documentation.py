@@ -26,7 +26,6 @@ README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 GUIDE = DOCS / "guides" / "translation-memory.md"
 CLAIMS = (DOCS / "paper" / "claims.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```pycon\n(.*?)^```", re.MULTILINE | re.DOTALL)
 UNIT = '<tu><tuv xml:lang="en-US"><seg>{}</seg></tuv><tuv xml:lang="de-DE"><seg>{}</seg></tuv></tu>'
 TMX = (
@@ -65,7 +64,8 @@ def test_commands_work_in_their_order(page, end, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_inputs()
     steps, _, rest = page.read_text(encoding="utf-8").partition(end)
-    lines = [line for block in BLOCK.findall(steps) for line in block.splitlines()]
+    blocks = list(blocks_of(page, steps))
+    lines = [line for block in blocks if not block.language for line in block.text.splitlines()]
     assert rest
     for line in lines:
         if "| transduce" in line:
@@ -91,7 +91,7 @@ def test_commands_work_in_their_order(page, end, tmp_path, monkeypatch, capsys):
     assert '""' not in translated
     assert "Hund" in translated or page == README  # by the glossary
     assert "BLEU" in capsys.readouterr().out
-    for block in blocks_of(page, steps):
+    for block in blocks:
         if block.language == "python":
             options = parse_assignments([*TRAINING, "data.vocab_size=400"])
             exec(block.text.replace('{"train.minutes": 30}', repr(options)))
