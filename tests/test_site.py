@@ -103,6 +103,7 @@ def test_api_pages_describe_every_public_name(site: Path) -> None:
         ("glossary", "guides/glossary.html"),
         ("beam_search", "api/decoding.html"),
         ("n-best", "reference/commands.html"),
+        ("is not UTF-8", "guides/troubleshooting.html"),
     ],
 )
 def test_search_works_without_a_server(site: Path, browser, query: str, page: str) -> None:
@@ -113,3 +114,20 @@ def test_search_works_without_a_server(site: Path, browser, query: str, page: st
     tour.one("[data-md-component=search-query]").send_keys(query)
     wait_for(lambda: tour.all(f".md-search-result__link[href*='{page}']"))
     assert complaints(browser) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("query", "option"),
+    [("beam_size", "decode.beam_size"), ("label smoothing", "train.label_smoothing")],
+)
+def test_search_finds_an_option_first(site: Path, browser, query: str, option: str) -> None:
+    """The first link leads to the page of options, the second to the option."""
+    from web_page import Page
+
+    tour = Page(browser, (site / "paper" / "tour.html").as_uri())
+    browser.get(tour.address)
+    tour.one("[data-md-component=search-query]").send_keys(query)
+    links = ".md-search-result__link"
+    wait_for(lambda: tour.all(f"{links}[href$='#{option}']"))
+    assert tour.all(links)[1].get_attribute("href").endswith(f"reference/options.html#{option}")
