@@ -1,14 +1,16 @@
 """Write the sources of the documentation site into a folder: `python docs/generate.py build/docs`.
 
 These are the files of docs/, CONTRIBUTING.md and CHANGELOG.md, and what is generated from the code: the help of every
-command, the table of options, and a page of the Python API for each folder of the package. A page marks the places:
+command, the list of options, and a page of the Python API for each folder of the package. A page marks the places:
 `<!-- generated: commands -->`, `<!-- generated: options -->`, `<!-- code: transduce.model.transformer.Residual -->`.
+The site leaves out what stands between `<!-- source only -->` and `<!-- end -->`: it is for readers of the file.
 """
 
 import argparse
 import importlib
 import inspect
 import io
+import json
 import os
 import posixpath
 import re
@@ -28,6 +30,8 @@ FROM_ROOT = {
     "CHANGELOG.md": "changelog.md",
 }  # file of the repository -> page
 GENERATED = re.compile(r"<!-- generated: (commands|options) -->")
+SOURCE_ONLY = re.compile(r"<!-- source only -->\n.*?<!-- end -->\n", re.DOTALL)
+ALERT = re.compile(r"^> \[!([A-Z]+)\]\n((?:>.*\n)+)", re.MULTILINE)  # as GitHub shows it
 CODE = re.compile(r"<!-- code: ([\w.]+) -->")
 FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!\w+:)([^)\s#]+)(#[^)\s]*)?\)")
@@ -53,12 +57,13 @@ def pages() -> Iterator[tuple[str, str]]:
         path.relative_to(ROOT).as_posix(): None for path in sorted((ROOT / "docs").rglob("*.md"))
     }
     for source in [*sources, *FROM_ROOT]:
-        text = (ROOT / source).read_text(encoding="utf-8")
+        text = SOURCE_ONLY.sub("", (ROOT / source).read_text(encoding="utf-8"))
         page = _page(source)
         parts = FENCED.split(text)
         parts[::2] = [
             LINK.sub(lambda link, source=source: _link(link, source), part) for part in parts[::2]
         ]
+        parts[::2] = [ALERT.sub(_admonition, part) for part in parts[::2]]
         text = GENERATED.sub(
             lambda mark: {"commands": commands, "options": options}[mark[1]](), "".join(parts)
         )
@@ -82,10 +87,24 @@ def commands() -> str:
 
 
 def options() -> str:
-    """What `transduce options --markdown` prints."""
+    """A heading for each option that `transduce options` lists, so that the search finds it and a link can lead to it."""
     with redirect_stdout(io.StringIO()) as printed:
-        print_options(markdown=True)
-    return printed.getvalue()
+        print_options(json=True)
+    lines: list[str] = []
+    section = ""
+    for option in json.loads(printed.getvalue()):
+        name = option["name"]
+        if name.partition(".")[0] != section:
+            section = name.partition(".")[0]
+            lines.append(f"## Section {section} {{ #{section} }}\n")
+        default = option["default"]
+        if not isinstance(default, str) or not default:
+            default = json.dumps(default)
+        facts = [option["type"], f"default `{default}`"]
+        facts += [f"paper `{option['paper']}`"] if option["paper"] else []
+        facts += [f"in {option['unit']}"] if option["unit"] else []
+        lines += [f"### {name} {{ #{name} }}\n", f"{option['meaning']}\n", f"{' · '.join(facts)}\n{{ .facts }}\n"]
+    return "\n".join(lines)
 
 
 def code(name: str) -> str:
@@ -97,6 +116,12 @@ def code(name: str) -> str:
         module, _, owner_name = module.rpartition(".")
         owner = getattr(importlib.import_module(module), owner_name)
     return f"```python\n{textwrap.dedent(inspect.getsource(getattr(owner, attribute)))}```"
+
+
+def _admonition(alert: re.Match[str]) -> str:
+    """A note in Markdown for mkdocs."""
+    text = re.sub("^> ?", "", alert[2], flags=re.MULTILINE)
+    return f"!!! {alert[1].lower()}\n\n{textwrap.indent(text, '    ')}"
 
 
 def _page(source: str) -> str:
@@ -116,7 +141,7 @@ def _link(link: re.Match[str], source: str) -> str:
 def _api(folder: str) -> Iterator[str]:
     """A page for the modules of a folder of the package."""
     name = "transduce_lab" if folder == "lab" else f"transduce.{folder}"
-    yield f"---\nsearch:\n  boost: 0.2\n---\n\n# {name}\n"
+    yield f"---\nsearch:\n  boost: 0.05\n---\n\n# {name}\n"
     place = SOURCE.joinpath(*name.split("."))
     for path in sorted(place.glob("*.py") if folder == "wings" else place.rglob("*.py")):
         module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)

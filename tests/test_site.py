@@ -47,7 +47,7 @@ def test_reference_lists_every_flag_of_every_command(
 ) -> None:
     sections = re.split(
         r"^## ", (sources / "reference" / "commands.md").read_text(encoding="utf-8"), flags=re.M
-    )[1:]
+    )[2:]  # the first is about the exit status
     assert [section.split()[0] for section in sections] == list(commands())
     for section in sections:
         cli.main([section.split()[0], "--help"])
@@ -58,12 +58,14 @@ def test_reference_lists_every_flag_of_every_command(
 def test_reference_lists_every_option(sources: Path) -> None:
     page = (sources / "reference" / "options.md").read_text(encoding="utf-8")
     for option in config.options():
-        assert f"| {option.name} |" in page
+        assert f"### {option.name} {{ #{option.name} }}\n\n{option.help}\n" in page
 
 
 def test_generated_text_replaces_every_mark(sources: Path) -> None:
     for page in sources.rglob("*.md"):
-        assert not re.search(r"<!-- (generated|code)", page.read_text(encoding="utf-8")), page
+        assert not re.search(
+            r"<!-- (generated|code|source only|end)", page.read_text(encoding="utf-8")
+        ), page
 
 
 def test_navigation_has_every_page(sources: Path) -> None:
@@ -101,6 +103,7 @@ def test_api_pages_describe_every_public_name(site: Path) -> None:
         ("glossary", "guides/glossary.html"),
         ("beam_search", "api/decoding.html"),
         ("n-best", "reference/commands.html"),
+        ("is not UTF-8", "guides/troubleshooting.html"),
     ],
 )
 def test_search_works_without_a_server(site: Path, browser, query: str, page: str) -> None:
@@ -111,3 +114,21 @@ def test_search_works_without_a_server(site: Path, browser, query: str, page: st
     tour.one("[data-md-component=search-query]").send_keys(query)
     wait_for(lambda: tour.all(f".md-search-result__link[href*='{page}']"))
     assert complaints(browser) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("query", "option"),
+    [("beam_size", "decode.beam_size"), ("label smoothing", "train.label_smoothing")],
+)
+def test_search_finds_an_option_first(site: Path, browser, query: str, option: str) -> None:
+    """The first link leads to the page of options, the second to the option."""
+    from web_page import Page
+
+    tour = Page(browser, (site / "paper" / "tour.html").as_uri())
+    browser.get(tour.address)
+    tour.one("[data-md-component=search-query]").send_keys(query)
+    links = ".md-search-result__link"
+    wait_for(lambda: tour.all(f"{links}[href$='#{option}']"))
+    second = tour.all(links)[1].get_attribute("href")
+    assert "reference/options.html" in second and second.endswith(f"#{option}")

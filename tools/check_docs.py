@@ -4,6 +4,7 @@ Prints `file:line: what is wrong` for each fault, and exits with 1 if there is o
 
 * a command that `transduce` does not accept, and a command that no page shows;
 * a link, an anchor or a file name that leads nowhere;
+* a target that the Makefile lacks;
 * Python code that imports a missing name, and a recipe with a wrong option;
 * a figure of docs/paper/claims.md that the linked results lack;
 * a flag such as --out in a message of the library, whose users may call it from Python, where options have no dashes.
@@ -27,11 +28,15 @@ import transduce
 from transduce import cli
 from transduce.config.commands import commands
 from transduce.config.parse import configure, parse_assignments, read_recipe
+from transduce.config.schema import options
 from transduce.system.errors import UserError
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "transduce"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"  # tests/test_contributing.py runs its examples
+OPTIONS_PAGE = (
+    ROOT / "docs" / "reference" / "options.md"
+)  # docs/generate.py adds a heading for each option
 COMMANDS_PAGE = ROOT / "docs" / "reference" / "commands.md"
 CLAIMS_PAGE = ROOT / "docs" / "paper" / "claims.md"
 RECIPE_PAGES = {ROOT / "docs" / "reference" / name for name in ("options.md", "recipes.md")}
@@ -46,6 +51,7 @@ FIGURE = re.compile(r"[+−]?\d(?:[\d,.]*\d)?(?:e\+\d+)?")
 FLAG = re.compile(r"(?<![\w(-])--[a-z][a-z-]*(?![\w-]*:)")
 # A whole command in a message: users paste it into a shell.
 PASTED = re.compile(r"transduce [a-z]+ .*", re.DOTALL)
+TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
 VARIABLE = re.compile(r"[A-Z_]+=")  # of the environment
 SEPARATORS = {"|", "||", "&&", ";", "&", ">", ">>", "<", "2>"}
 PLACEHOLDERS = {"…", "..."}  # stand for what the reader writes
@@ -99,6 +105,7 @@ def find_faults() -> Iterator[Fault]:
         text = page.read_text(encoding="utf-8")
         yield from check_links(page, text)
         yield from check_code(page, text)
+        yield from check_targets(page, text)
         for command in commands_of(page, text):
             shown.add(command.arguments[0])
             yield from check_command(command)
@@ -128,9 +135,10 @@ def check_links(page: Path, text: str) -> Iterator[Fault]:
 
 
 def anchors_of(page: Path) -> set[str]:
-    """The anchors of a page's headings, as GitHub and mkdocs form them."""
+    """The anchors of a page's headings, as GitHub and mkdocs form them, also of generated headings."""
     headings = HEADING.findall(page.read_text(encoding="utf-8"))
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return anchors | {option.name for option in options() if page == OPTIONS_PAGE}
 
 
 def line_of(text: str, match: re.Match[str]) -> int:
@@ -171,7 +179,7 @@ def calls(line: str) -> Iterator[list[str]]:
             continue
         while part and VARIABLE.match(part[0]):
             part = part[1:]
-        if part[:1] == ["transduce"]:
+        if part and Path(part[0]).name == "transduce":  # also .venv/bin/transduce
             part = part[1:]
         elif "-m" in part and part[part.index("-m") + 1 :][:1] == ["transduce"]:
             part = part[part.index("-m") + 2 :]
@@ -180,6 +188,16 @@ def calls(line: str) -> Iterator[list[str]]:
         if part:
             yield part
         part = []
+
+
+def check_targets(page: Path, text: str) -> Iterator[Fault]:
+    """Lines of fenced blocks that begin with `make` and name no target of the Makefile."""
+    targets = TARGET.findall((ROOT / "Makefile").read_text(encoding="utf-8"))
+    for block in blocks_of(page, text):
+        for line, content in enumerate(block.text.splitlines(), block.line):
+            words = content.split()
+            if words[:1] == ["make"] and words[1] not in targets:
+                yield Fault(page, line, f"the Makefile has no target {words[1]}")
 
 
 def check_command(command: Command) -> Iterator[Fault]:

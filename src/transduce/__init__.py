@@ -1,10 +1,10 @@
-"""transduce trains, runs and serves Transformer translation models ("Attention Is All You Need").
+"""transduce trains Transformer translation models on your parallel text, evaluates them and serves them.
 
     import transduce
-    translator = transduce.load("models/en-de")
-    translator.translate(["A dog runs."])[0].text
 
     transduce.train("models/en-de", train=["train.en", "train.de"], options={"train.minutes": 30})
+    translator = transduce.load("models/en-de")
+    translator.translate(["A dog runs."])[0].text
 
 The names in `__all__` are imported when they are first used, so `import transduce` is fast.
 """

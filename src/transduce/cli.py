@@ -100,7 +100,7 @@ def application(*, bare: bool = False) -> cyclopts.App:
     """
     app = cyclopts.App(
         name="transduce",
-        help="Train, run and serve Transformer translation models.",
+        help="transduce trains Transformer translation models on your parallel text, evaluates them and serves them.",
         version=lambda: f"transduce {version('transduce')}",
         default_parameter=cyclopts.Parameter(negative=(), show_default=_shown_default),
         exit_on_error=False,
@@ -149,7 +149,7 @@ def _for_cyclopts(arguments: Sequence[str]) -> list[str]:
 
 
 def _is_assignment(argument: str) -> bool:
-    """Whether an argument sets an option; the section may be missing, so that an error message can name it."""
+    """Whether an argument sets an option. Also true for `steps=10`, so that the error can suggest `train.steps`."""
     name = argument.partition("=")[0]
     if not ASSIGNMENT.match(argument) or "." in name:
         return bool(ASSIGNMENT.match(argument))

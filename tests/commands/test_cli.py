@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 import tomllib
@@ -364,18 +363,6 @@ def test_options_lists_them_all_for_programs(capsys: pytest.CaptureFixture[str])
 def test_the_papers_values_can_be_given(option: config.Option) -> None:
     given = parse.parse_assignments([f"{option.name}={option.paper}"])
     assert tomllib.loads(parse.to_toml(parse.configure(given)))
-
-
-def test_options_lists_them_all_as_markdown(capsys):
-    cli.main(["options", "--markdown"])
-    rows = [
-        re.split(r"(?<!\\)\|", line)[1:-1]
-        for line in capsys.readouterr().out.splitlines()
-        if "|" in line
-    ]
-    assert {len(row) for row in rows} == {6}
-    names = [row[0].strip() for row in rows]
-    assert [name for name in names if "." in name] == [option.name for option in config.options()]
 
 
 def fill_the_gpu() -> None:

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from check_docs import check_code, check_command, check_links, commands_of, strings_of
+from check_docs import (
+    check_code,
+    check_command,
+    check_links,
+    check_targets,
+    commands_of,
+    strings_of,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "options.md"
 FAULTS = {
@@ -16,6 +23,8 @@ FAULTS = {
     "```\ntransduce tranlate\n```": 'Unknown command "tranlate"',
     "```\nA=1 transduce translate \\\n a --owt b | cat\n```": "Unknown option: --owt",
     "```\ntransduce train … model.d_model=x\n```": "model.d_model must be a whole number",
+    "```\n.venv/bin/transduce info MODEL --owt b\n```": "Unknown option: --owt",
+    "```\nmake tset\n```": "no target tset",
     "```python\nfrom transduce import missing\n```": "no missing in `from transduce import missing`",
     "```python\nimport a b\n```": "not Python",
     "```toml\n[model]\nd_modl = 3\n```": "unknown option 'model.d_modl'",
@@ -25,7 +34,7 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found_at_its_line(fault: str) -> None:
     text = f"# A page\n\n{fault}\n"
-    found = [*check_links(PAGE, text), *check_code(PAGE, text)]
+    found = [*check_links(PAGE, text), *check_code(PAGE, text), *check_targets(PAGE, text)]
     for command in commands_of(PAGE, text):
         found += check_command(command)
     assert [FAULTS[fault] in each.text for each in found] == [True]

@@ -12,7 +12,6 @@ from rich.table import Column, Table
 
 from transduce.config import schema as config
 from transduce.config.parse import parse_assignments
-from transduce.system.console import markdown_table
 
 # A parameter `assignments: Assignments = ()` of a command receives its section.key=value arguments.
 Assignments = Annotated[
@@ -36,14 +35,13 @@ def search_options(
     return options | {name: value for name, value in named.items() if value is not None}
 
 
-def options(*, json: bool = False, markdown: bool = False) -> None:
+def options(*, json: bool = False) -> None:
     """List every option of a recipe with its type, default, value in the paper, unit and meaning.
 
     Set options in a recipe (a TOML file with a table per section), or as section.key=value after `transduce train`.
 
     Args:
         json: Print a JSON list.
-        markdown: Print a Markdown table for each section.
     """
     rows = [
         {
@@ -66,10 +64,6 @@ def options(*, json: bool = False, markdown: bool = False) -> None:
             for cell in row.values()
         ]
         sections.setdefault(row["name"].partition(".")[0], []).append(cells)
-    if markdown:
-        for section, table in sections.items():
-            print(f"\n## [{section}]\n\n{markdown_table(list(rows[0]), table)}")
-        return
     columns = [Column(name, overflow="fold") for name in list(rows[0])[:-1]]
     whole = Table(
         *columns,

@@ -23,7 +23,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def choose_device() -> torch.device:
-    """The GPU if PyTorch finds one, otherwise the CPU. On a GPU, cuDNN computes no attention, and rounds no float32.
+    """The GPU if PyTorch finds one, otherwise the CPU. On a GPU, turns off cuDNN's attention and TF32.
 
     cuDNN compiles its attention for each new shape of a batch, which took 4/5 of the time of an update on an H200
     (benchmarks/results/gpu.md). Its convolutions and recurrent layers would round the factors of products to TF32.

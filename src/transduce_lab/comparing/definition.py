@@ -54,7 +54,7 @@ SAME_VOCABULARY = (
 
 
 class RowDefinition(NamedTuple):
-    """A row: options of its runs, a second stage after another row, or an ensemble of the models of other rows."""
+    """One row: its own options, a second training after another row, or an ensemble of rows."""
 
     name: str
     options: Mapping[str, Any]

@@ -53,7 +53,7 @@ class Loss(NamedTuple):
     error: float  # two standard errors
 
     def is_at_most(self, limit: float, max_error: float) -> bool:
-        """Whether the loss may be at most `limit`. A mean that is NaN may not."""
+        """Whether the loss may be at most `limit`. False if the mean is NaN."""
         return self.mean - min(self.error, max_error) <= limit
 
 

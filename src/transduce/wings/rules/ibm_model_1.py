@@ -20,7 +20,7 @@ class Table(NamedTuple):
 
 
 def learn(meetings: Sequence[Row], rounds: int) -> Table:
-    """Learn from the result of `meet`, by this many rounds of expectation maximisation."""
+    """Learn from the result of `meet`, with `rounds` iterations of expectation maximisation."""
     sources, targets, words = meetings
     size = int(targets.max()) + 1
     kinds, kind = np.unique(sources.astype(np.int64) * size + targets, return_inverse=True)

@@ -245,7 +245,7 @@ class Service:
 
 
 def _page(text: str) -> bytes:
-    """The content of the file PAGE for the HTML text of a request."""
+    """The HTML text of a request as bytes with a byte order mark."""
     return (BYTE_ORDER_MARK + text.removeprefix(BYTE_ORDER_MARK)).encode()
 
 
