@@ -29,8 +29,10 @@ OTHER_STOPS = r"\u0589\u060c\u061b\u061f\u06d4\u0964\u0965\u1361-\u1368"
 # Beside these, a tag needs no blank, but their translation may.
 NO_BLANK = f"{SPACELESS}{WIDE_SIGNS}"
 UNITS = "x|px|pt|[kKMGT]?i?B|[hms]|[mµn]s|min|sec|th"  # may follow a conversion such as %d directly
+LT = "(?:<|&(?:amp;)?lt;)"  # as it is or escaped
+GT = "(?:>|&(?:amp;)?gt;)"
 # <0>text</0> is usual in JavaScript.
-TAG_NAME = r"(?P<name>[A-Za-z][\w:.-]*+|\d{1,3}(?=/?(?:>|&(?:amp;)?gt;)))"
+TAG_NAME = rf"(?P<name>[A-Za-z][\w:.-]*+|\d{{1,3}}(?=/?{GT}))"
 # The end of an escaped tag.
 ESCAPED_END = r"(?:[ \t](?:(?!&(?:amp;)?[lg]t;)[^<>\n])*?)?/?&(?:amp;)?gt;"
 PARENTHESES = r"(?:[^()\n]++|\([^()\n]*+\))*+"
@@ -81,7 +83,7 @@ PLACEHOLDERS = [  # an earlier pattern goes before a later one
     Syntax("Django: tag", r"\{%[^%{}\n]*+%\}", ("{% url %}",)),
     Syntax(
         "ERB, EJS, PHP",
-        r"(?:<|&lt;)(?P<code>[%?])(?:(?!(?P=code)(?:>|&gt;))[^\n]){0,200}+(?P=code)(?:>|&gt;)",
+        rf"{LT}(?P<code>[%?])(?:(?!(?P=code){GT})[^\n]){{0,200}}+(?P=code){GT}",
         ("<%= name %>", "<?= $name ?>", "&lt;%- a > b %&gt;"),
     ),
     Syntax("ICU: message with branches", BRANCHES, ("{n, plural, one {a {b}} other {#}}",)),
@@ -117,9 +119,9 @@ PLACEHOLDERS = [  # an earlier pattern goes before a later one
     Syntax("WordPress: name", r"%%\w++%%", ("%%title%%",)),
     Syntax("escaped per cent sign", "%%", ("%%",)),
     Syntax("iOS: plural", r"%\#@\w++@", ("%#@days@",)),
-    Syntax("gettext: macro of C", r"%[-+\#0]*+\d*+<PRI\w++>", ("%<PRIu64>", "%-5<PRId32>")),
+    Syntax("gettext: macro of C", rf"%[-+\#0]*+\d*+{LT}PRI\w++{GT}", ("%<PRIu64>", "%-5<PRId32>")),
     Syntax("C: grouped digits", r"(?<!\d)%'\d*+[diufF](?![A-Za-z])", ("%'d", "%'9f")),
-    Syntax("Ruby: name", rf"(?<!\d)%<\w++>{PRINTF}(?![A-Za-z])", ("%<name>s", "%<rate>.2f")),
+    Syntax("Ruby: name", rf"(?<!\d)%{LT}\w++{GT}{PRINTF}(?![A-Za-z])", ("%<name>s", "%<rate>.2f")),
     Syntax("Python: name, C: number", rf"%(?:\([^()\s]++\)|\d++\$){PRINTF}", ("%(name)s", "%1$d")),
     Syntax("C: conversion", rf"%{PRINTF}(?![A-Za-z])", ("%s", "%-5.2f", "%lld", "%@")),
     Syntax(
@@ -260,7 +262,7 @@ IN_ALL = {
     True: re.compile(r"[`*<\[|:@{%&$!#\\_]|www\."),
 }
 
-EMPTY_TAG = re.compile("/(?:>|&(?:amp;)?gt;)$")
+EMPTY_TAG = re.compile(f"/{GT}$")
 EventKind = Literal["text", "character", "open", "close", "point", "word"]
 
 
