@@ -164,19 +164,21 @@ def test_local_server_answers_local_host_names_only(tokenizer: Tokenizer, engine
             "127.0.0.1.evil.example",
             "localhost.evil.example",
             "",
-            "[::1",
             "192.0.2.1",
         ):
-            assert asking.get("/health", headers={"Host": host}).status_code == (
-                200 if host == "[::1" else 421
-            ), host
+            assert asking.get("/health", headers={"Host": host}).status_code == 421, host
+        for host in ("[::1", "[::1]evil.example", "[::1]:a", "localhost:1:2", "a b", "u@localhost"):
+            assert asking.get("/health", headers={"Host": host}).status_code == 400, host
     with client(guard(tokenizer, engine, local=False)) as asking:
         assert asking.get("/health", headers={"Host": "evil.example"}).status_code == 200
 
 
 def test_local_server_refuses_pages_of_other_sites(tokenizer: Tokenizer, engine: Echo) -> None:
-    foreign = {"Sec-Fetch-Site": "cross-site"}
+    foreign = {"Sec-Fetch-Site": "Cross-Site"}
     with client(guard(tokenizer, engine)) as asking:
+        for origin in ("http://[::1]evil.example", "http://localhost, http://evil.example"):
+            answer = asking.post("/translate", json=WORDED, headers={"Origin": origin})
+            assert answer.status_code == 403, origin
         assert asking.post("/translate", json=WORDED, headers=foreign).status_code == 403
         assert asking.get("/", headers=foreign).status_code == 200  # as a link to it does
         for site in ("same-origin", "same-site", "none"):

@@ -279,6 +279,7 @@ def test_version_is_used_when_all_files_of_its_manifest_have_arrived(versions, t
     folder = tmp_path / "model"
     shutil.copytree(versions[0], folder)
     store = ModelStore([Model.read("model", folder)], lambda path: load(path, engine="torch"), 1e9)
+    store.load_all()
     weights = (versions[1] / "model.safetensors").read_bytes()
     copy_into(folder, versions[1])
 

@@ -375,6 +375,18 @@ HOSTILE = {
         request("POST", "/detect", b"q=ka", FORM, **{"Content-Encoding": "utf-8"}),
         200,
     ),
+    "several encodings": (
+        request("POST", "/detect", b"\x1f\x8b", "text/json", **{"Content-Encoding": "x-gzip, br"}),
+        415,
+    ),
+    "two origins": (
+        FINE.replace(b"\r\n", b"\r\nOrigin: http://localhost\r\norigin: http://localhost\r\n", 1),
+        400,
+    ),
+    "two types": (FINE.replace(b"\r\n", b"\r\nContent-Type: text/plain\r\n", 1), 400),
+    "the address of another host": (get("http://evil.example/health"), 400),
+    "the address of no host": (get("http:///health"), 400),
+    "an address with a user": (get("http://localhost@localhost/health"), 400),
     "a glossary that is no JSON": (
         request("POST", "/translate", b"q=ka&source=ka&target=zu&glossary=x", FORM),
         400,

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -92,12 +93,45 @@ def test_models_that_need_less_than_their_files_fit_together():
     assert store.in_memory == ["a", "b"] and store.reads == ["a", "b", "a"]
 
 
+@pytest.mark.parametrize(
+    ("loaded", "kept", "effect"),
+    [
+        (True, False, "so the old version stays"),
+        (False, True, "so requests load the old version again"),
+        (False, False, "and the old version, which was not in memory, is gone"),
+    ],
+)
+def test_log_says_what_happens_to_the_old_version(
+    loaded: bool,
+    kept: bool,
+    effect: str,
+    versions: list[Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(versions[0], tmp_path / "old")
+    folder.symlink_to("old")
+    store = ModelStore([Model.read("model", folder)], lambda path: load(path, engine="torch"), 1e9)
+    if loaded:
+        store.load_all()
+    if kept:
+        folder.unlink()
+        folder.mkdir()
+    copy_into(folder.resolve(), versions[1])
+    (folder / "model.safetensors").write_bytes(b"damaged")
+    capsys.readouterr()
+    asyncio.run(store._replace(store.models[0], State.of(folder)))
+    assert f"can't be used, {effect}" in " ".join(capsys.readouterr().err.split())
+
+
 def test_unexpected_error_does_not_stop_watching_for_versions(
     versions, tmp_path, monkeypatch, capsys
 ):
     folder = tmp_path / "model"
     shutil.copytree(versions[0], folder)
     store = ModelStore([Model.read("model", folder)], lambda path: load(path, engine="torch"), 1e9)
+    store.load_all()
     copy_into(folder, versions[1])
     monkeypatch.setattr(stores, "summarize", lambda _: None)  # has no attribute
     asyncio.run(store._replace(store.models[0], State.of(folder)))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import PurePath
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -21,6 +21,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from transduce.system.errors import UnusableModelError, UserError
+from transduce.wings.serving.addresses import ABSOLUTE_FORM, ORIGIN, host_of
 from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.payload import parse
 from transduce.wings.serving.service import Service
@@ -32,13 +33,19 @@ KEYLESS = "/languages", "/frontend/settings"  # need no key, either, as in Libre
 MAX_HEADERS, MAX_BYTES_OF_HEADERS = 100, 16 << 10
 # Larger bodies are not searched for a key. Weblate sends 20 texts with its key; a Cyrillic letter takes six bytes.
 MAX_KEY_BODY_BYTES = 128 << 10
-# Of a body; others are mistakes, such as utf-8.
-CODINGS = (
-    "gzip",
-    "deflate",
-    "br",
-    "zstd",
-    "compress",
+# Of a body, in the registry of HTTP, without "x-" and identity; others are mistakes, such as utf-8.
+CODINGS = frozenset(
+    ["aes128gcm", "br", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "pack200-gzip", "zstd"]
+)
+# Several of them are a mistake, or an attempt to show a proxy another request.
+SINGLE_HEADERS = (
+    "host",
+    "origin",
+    "sec-fetch-site",
+    "content-type",
+    "content-length",
+    "authorization",
+    "x-api-key",
 )
 MAX_BUCKETS = 10_000  # of a rate limit; the least recently used bucket is dropped
 FRAMEWORK_ERRORS = {
@@ -165,8 +172,6 @@ class AccessControl:
         headers = Headers(scope=scope)
         path = scope["path"]
         post = scope["method"] == "POST"
-        host = headers.get("host", "").lower()
-        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
         if (
             len(headers) > MAX_HEADERS
             or sum(map(len, chain.from_iterable(headers.raw))) > MAX_BYTES_OF_HEADERS
@@ -175,8 +180,9 @@ class AccessControl:
                 431,
                 f"The request has over {MAX_HEADERS} headers or {MAX_BYTES_OF_HEADERS:,} bytes of them.",
             )
+        host = _requested_host(scope, headers)
         forwarded = self.proxied and "x-forwarded-for" in headers  # the proxy sets this header
-        if self.local and not forwarded and not is_local(name):
+        if self.local and not forwarded and not is_local(host):
             raise HTTPException(
                 421, "This server accepts only requests to localhost. Use localhost in the URL."
             )
@@ -185,7 +191,8 @@ class AccessControl:
                 "If a proxy forwards the requests, start the server with the address of the proxy."
             )
             raise HTTPException(403, f"This server refuses pages of other websites. {advice}")
-        if headers.get("content-encoding", "").strip().lower().removeprefix("x-") in CODINGS:
+        codings = ",".join(headers.getlist("content-encoding")).lower().split(",")
+        if not CODINGS.isdisjoint(coding.strip().removeprefix("x-") for coding in codings):
             raise HTTPException(
                 415, "Compressed bodies are not supported. Send the body without Content-Encoding."
             )
@@ -208,7 +215,7 @@ class AccessControl:
         """Whether a page of another website has sent a request, and its origin may not send requests."""
         if {"*", headers.get("origin")} & {*self.origins}:
             return False
-        is_cross_site = headers.get("sec-fetch-site") == "cross-site"
+        is_cross_site = headers.get("sec-fetch-site", "").lower() == "cross-site"
         return is_cross_site or (not forwarded and _has_foreign_origin(headers))
 
     def _upload(self) -> asyncio.Semaphore:
@@ -314,12 +321,27 @@ def _is_loopback(address: str) -> bool:
         return False
 
 
+def _requested_host(scope: Scope, headers: Headers) -> str:
+    """The host that a request names, or "". Raises HTTPException if it is malformed or ambiguous."""
+    for name in SINGLE_HEADERS:
+        if len(headers.getlist(name)) > 1:
+            raise HTTPException(400, f"The request has several headers {name.title()}. Send one.")
+    authority = headers.get("host", "")
+    host = host_of(authority) if authority else ""
+    if host is None:
+        raise HTTPException(400, "The header Host is neither a name nor an address with a port.")
+    absolute = ABSOLUTE_FORM.match(scope.get("raw_path", b"").decode("latin-1"))
+    if absolute and host_of(absolute[1]) != host:
+        raise HTTPException(400, "The URL and the header Host name different hosts.")
+    return host
+
+
 def _has_foreign_origin(headers: Headers) -> bool:
     """Whether a web page that is not on this machine has sent a request."""
-    try:
-        return "origin" in headers and not is_local(urlsplit(headers["origin"]).hostname or "")
-    except ValueError:
-        return True
+    if "origin" not in headers:
+        return False
+    origin = ORIGIN.fullmatch(headers["origin"])
+    return origin is None or not is_local(host_of(origin[1]) or "")
 
 
 def is_local(host: str) -> bool:

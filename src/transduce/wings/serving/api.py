@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from importlib.metadata import version
 from itertools import chain
@@ -24,6 +23,7 @@ from transduce.text.formats import document_suffixes
 from transduce.text.languages import language_name
 from transduce.wings.serving import payload
 from transduce.wings.serving.access import AccessControl, answer
+from transduce.wings.serving.addresses import public_url
 from transduce.wings.serving.catalogue import Catalogue, Route
 from transduce.wings.serving.downloads import Downloads
 from transduce.wings.serving.keys import Keys
@@ -47,7 +47,6 @@ from transduce.wings.serving.store import ModelStore
 
 Result = TypeVar("Result")
 MODEL_HEADER = "X-Model"
-URL_PREFIX = re.compile(r"(/[\w.~-]+)+/?")  # of a proxy, which other clients can't set
 MAX_INLINE_BODY_BYTES = 1 << 14  # a longer body is parsed in a thread
 
 # For the description of the API.
@@ -266,17 +265,8 @@ async def _translate_file(request: Request, service: Service, downloads: Downloa
 
     kept = downloads.add(name, asked.target, await _in_turn(request, service, translated))
     asyncio.get_running_loop().call_later(service.limits.document_seconds + 1, downloads.expire)
-    url = _download_url(request, kept)
+    url = public_url(request.url_for("download_file", kept=kept), request.headers)
     return JSONResponse({"translatedFileUrl": url}, headers=_model_header(service, route))
-
-
-def _download_url(request: Request, kept: str) -> str:
-    """The address of a translated document, behind the prefix of a proxy if there is one."""
-    url = request.url_for("download_file", kept=kept)
-    prefix = request.headers.get("x-forwarded-prefix", "")
-    if URL_PREFIX.fullmatch(prefix):
-        url = url.replace(path=f"{prefix.rstrip('/')}{url.path}")
-    return str(url)
 
 
 def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> None:

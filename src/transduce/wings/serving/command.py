@@ -45,7 +45,7 @@ def serve(
         keys: A file of API keys; requests must send one of them. Without --keys, access is open.
         new_key: Make an API key for this name, print the key, add its hash to the file of --keys, and exit.
         insecure: Without --keys, listen even on an address that other machines can reach.
-        proxy: The address or network of a proxy whose X-Forwarded-For header is trusted. May be repeated.
+        proxy: The address or network of a proxy whose X-Forwarded-* and Forwarded headers are trusted. May be repeated.
         cors: Let web pages of this origin use the server, such as https://example.org; * allows every origin. May be
             repeated.
         engine: The engine; `transduce translate --help` describes the choices.

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import gc
 import logging
-import re
 import select
 import signal
 import socket
@@ -24,6 +23,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from transduce.system.console import log
 from transduce.wings.serving.access import MAX_BYTES_OF_HEADERS
+from transduce.wings.serving.addresses import ABSOLUTE_FORM, as_forwarded
 from transduce.wings.serving.limits import Limits
 
 try:
@@ -35,7 +35,6 @@ OTHER_FILES = 100  # open files that are not connections: libraries, uploads
 ACCEPT_SECONDS, READ_SECONDS = 1.0, 0.2  # after SIGTERM
 CONNECTIONS_PER_LIMIT = 3  # serve N connections, and answer requests on twice as many with 503
 MAX_C_INT = 2**31 - 1
-ABSOLUTE_FORM = re.compile(r"\Ahttps?://[^/]*", re.IGNORECASE)  # of a request target (RFC 9112)
 CLOSE_HEADER = (b"connection", b"close")
 
 
@@ -74,7 +73,7 @@ def _connections(wanted: int) -> int:
 
 
 def server(app: ASGIApp, limits: Limits, proxies: Sequence[str]) -> uvicorn.Server:
-    """Return a uvicorn server. X-Forwarded-* headers are removed, unless one of `proxies` has sent them."""
+    """Return a uvicorn server. Headers of proxies are removed, unless one of `proxies` has sent them."""
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it logs every malformed form
     bodies = _Bodies(app, limits.body_seconds, lambda: made.should_exit)
     config = uvicorn.Config(
@@ -96,19 +95,14 @@ def server(app: ASGIApp, limits: Limits, proxies: Sequence[str]) -> uvicorn.Serv
 
 
 def _only_from(proxies: Sequence[str], app: ASGIApp) -> ASGIApp:
-    """The application, with X-Forwarded-* headers from `proxies` only. Elsewhere, any web page could set them."""
+    """The application, with forwarding headers of `proxies` only. Elsewhere, any web page could set them."""
     behind: Any = ProxyHeadersMiddleware(app, [*proxies])  # type: ignore[arg-type]
 
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["client"][0] not in behind.trusted_hosts:
-            headers = [
-                (name, value)
-                for name, value in scope["headers"]
-                if not name.startswith(b"x-forwarded-")
-            ]
-            scope = {**scope, "headers": headers}
-        if scope["type"] == "http" and b"://" in scope["raw_path"][:8]:
-            scope = {**scope, "path": ABSOLUTE_FORM.sub("", scope["path"]) or "/"}
+        if scope["type"] == "http":
+            scope = as_forwarded(scope, behind.trusted_hosts)
+            if absolute := ABSOLUTE_FORM.match(scope["raw_path"].decode("latin-1")):
+                scope["path"] = scope["path"][absolute.end() :] or "/"
         await behind(scope, receive, send)
 
     return checked

@@ -250,7 +250,7 @@ class ModelStore:
                     await self._replace(model, state)
 
     async def _replace(self, model: Model, state: State) -> None:
-        """Use a new version of a model. If it can't be used, the old version stays, and the reason is logged."""
+        """Use a new version of a model. If it can't be used, the reason is logged, and what happens to the old one."""
         try:
             tried = state, await asyncio.to_thread(state.files)
             if tried == model.tried:  # otherwise a copy of the folder may be complete now
@@ -289,9 +289,13 @@ class ModelStore:
             reason.partition(":")[0],
         )
         if refused != model.refused:
-            log(
-                f"The new version of {model.folder} can't be used, so the old version stays: {reason}"
-            )
+            if model.version:
+                effect = "so the old version stays"
+            elif State.of(model.state.path) == model.state:
+                effect = "so requests load the old version again"
+            else:
+                effect = "and the old version, which was not in memory, is gone"
+            log(f"The new version of {model.folder} can't be used, {effect}: {reason}")
         model.refused = refused
 
 
