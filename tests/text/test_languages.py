@@ -31,6 +31,10 @@ def test_codes_in_file_names(file, code):
 def test_names_are_the_same_for_both_ways_to_write_a_code():
     pytest.importorskip("babel")
     assert language_name("pt_BR") == language_name("pt-BR") == "Portuguese (Brazil)"
+    assert (language_name("zt"), language_name("pb")) == (
+        "Chinese (Traditional)",
+        "Portuguese (Brazil)",
+    )
     assert (language_name("zh_Hant"), language_name("qqq")) == ("Chinese (Traditional)", "qqq")
     assert [*map(language_name, ("arb", "zho", "iw", "tl"))] == [
         "Arabic",
@@ -71,6 +75,13 @@ def test_a_model_with_longer_codes_is_found():
         ("sr", ["sr_Latn"], "sr_Latn"),
         ("cmn", ["zh_Hant", "zh"], "zh"),
         ("en_wiki", ["en_news"], "en_news"),
+        ("zt", ["zh_Hans", "zh_Hant"], "zh_Hant"),
+        ("ZT", ["zh_Hans"], None),
+        ("zh-Hant", ["zh", "zt"], "zt"),
+        ("zh-Hans", ["zt", "zh"], "zh"),
+        ("pb", ["pt_PT", "pt_BR"], "pt_BR"),
+        ("pt-BR", ["pt", "pb"], "pb"),
+        ("pt", ["pb"], "pb"),
     ],
 )
 def test_nearest_code_has_the_same_script(code, among, found):

@@ -42,6 +42,7 @@ CHINESE_SCRIPTS = {
     "hk": "hant",
     "mo": "hant",
 }
+LIBRETRANSLATE_CODES = {"zt": "zh-Hant", "pb": "pt-BR"}  # which Argos Translate has, too
 ALIASES = {"no": "nb", "tl": "fil"}  # ISO 639-1 has codes for both of no and nb
 
 
@@ -90,8 +91,8 @@ def languages_of(files: Sequence[str]) -> tuple[str, str] | None:
 def nearest_code(code: str, among: Iterable[str]) -> str | None:
     """The code that is equal, or else the one that is most alike and names the same language; None if there is none.
 
-    Case is ignored, and "_" equals "-": "EN" and "en-US" are like "en", "pt" is like "pt_BR", and "deu" like "de". But
-    "zh-TW" is not like "zh_Hans", since their scripts differ.
+    Case is ignored, and "_" equals "-": "EN" and "en-US" are like "en", "pt" is like "pt_BR", and "deu" like "de".
+    LibreTranslate's "zt" is like "zh_Hant". But "zh-TW" is not like "zh_Hans", since their scripts differ.
     """
     wanted = _subtags(code)
     script = script_of(code)
@@ -133,7 +134,7 @@ def script_of(code: str) -> str:
 
 
 def _subtags(code: str) -> list[str]:
-    return code.replace("_", "-").casefold().split("-")
+    return LIBRETRANSLATE_CODES.get(code.lower(), code).replace("_", "-").casefold().split("-")
 
 
 def language_name(code: str) -> str:

@@ -504,6 +504,22 @@ def test_similar_codes_find_the_model(
         assert (answer.status_code == 200) == known, answer.text
 
 
+@pytest.mark.parametrize("direction", [("zt", "pb"), ("zh_Hant", "pt_BR")])
+def test_old_and_new_codes_of_libretranslate_find_the_model(
+    tokenizer: Tokenizer, engine: Echo, direction: tuple[str, str]
+) -> None:
+    served = store_of(translator_of(engine, tokenizer, *direction))
+    with client(application(served, NOBODY, Limits(), local=True)) as asking:
+        listed = asking.get("/languages").json()
+        assert [(each["code"], each["targets"]) for each in listed] == [
+            ("zh-Hant", ["pt-BR"]),
+            ("pt-BR", []),
+        ]
+        for source, target in (("zt", "pb"), ("zh-Hant", "pt-BR"), ("zh-TW", "pt")):
+            asked = {"q": "ka lo", "source": source, "target": target}
+            assert asking.post("/translate", json=asked).status_code == 200
+
+
 def test_the_variant_of_the_source_that_is_translated_to_the_target(
     tokenizer: Tokenizer, engine: Echo
 ) -> None:

@@ -16,6 +16,7 @@ from python_multipart.multipart import FormParser, parse_options_header
 
 from transduce.decoding.types import Translation
 from transduce.system.errors import UserError
+from transduce.text.languages import LIBRETRANSLATE_CODES
 from transduce.wings.serving.languages import Detected
 from transduce.wings.serving.limits import Limits
 
@@ -256,8 +257,8 @@ def _by_name(pairs: Iterable[tuple[str, str]]) -> JsonObject:
 
 
 def code(language: str) -> str:
-    """A language code with hyphens, as in LibreTranslate: pt-BR for pt_BR in the directions of a model."""
-    return language.replace("_", "-")
+    """A language code as in LibreTranslate: pt-BR for pt_BR, and for pb, in the directions of a model."""
+    return LIBRETRANSLATE_CODES.get(language, language).replace("_", "-")
 
 
 def detected(found: Detected) -> JsonObject:
