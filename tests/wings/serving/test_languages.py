@@ -1,11 +1,77 @@
 """Tests of transduce/wings/serving/languages.py."""
 
+from unicodedata import normalize
+
 import pytest
 
 from transduce.system.errors import UserError
 
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
-from transduce.wings.serving.languages import Detector
+from transduce.wings.serving.languages import Detected, Detector
+
+# What people type, by language.
+EVERYDAY = {
+    "en": "OK|Hi|Hello|Hello!|Thanks|Thank you!|Yes|No|Please|Sorry|Good morning|Good night|See you|Bye|Help|Stop|"
+    "Open|Save|Cancel|Log in|Sign out|Settings|Home|Next|Back|Search|How are you?|I am Tom.|What time is it?|"
+    "Where is it?|It is late.|I love you|Dog|Big house|Made in Germany|Price: 12 EUR|MP3 player|Wi-Fi|lol|See chapter 3",
+    "de": "Ja|Nein|Danke|Danke!|Bitte|Hallo|Guten Morgen|Gute Nacht|Tschüss|Hilfe|Öffnen|Speichern|Abbrechen|Weiter|"
+    "Zurück|Suchen|Wie geht's?|Wo ist das?|Es regnet|Es ist spät.|Ich bin Tom.|Hund|Großes Haus|Siehe Kapitel 3|Straße|"
+    "Frühstück|Schadenfreude|Donaudampfschifffahrt|Zimmer frei|Kein Problem|Alles klar|Auf Wiedersehen",
+    "fr": "Oui|Non|Merci|Merci beaucoup|Bonjour|Bonsoir|Salut|Au revoir|S'il vous plaît|Ouvrir|Annuler|Suivant|Retour|"
+    "Chercher|Ça va ?|Où est-il ?|Il pleut|Je suis Tom.|Chien|Grande maison|Voir chapitre 3|À bientôt|D'accord|Déjà vu",
+    "es": "Hola|Sí|Gracias|Muchas gracias|Adiós|Por favor|Buenos días|Buenas noches|Abrir|Guardar|Cancelar|Siguiente|"
+    "Volver|Buscar|¿Qué tal?|¿Dónde está?|Llueve|Soy Tom.|Perro|Casa grande|Ver capítulo 3|Mañana|Lo siento|Vale",
+    "it": "Ciao|Sì|Grazie|Grazie mille|Prego|Buongiorno|Buonanotte|Arrivederci|Apri|Salva|Annulla|Avanti|Indietro|"
+    "Cerca|Come stai?|Dov'è?|Piove|Sono Tom.|Cane|Casa grande|Vedi capitolo 3|Domani|Mi dispiace|Va bene",
+    "": "Tom|Maria|Berlin|Paris|Angela Merkel|Lech Wałęsa|Arnold Schwarzenegger|Reykjavík|São Paulo|Nguyễn Văn|IKEA|"
+    "Zürich|Łódź|Franz Josef Strauß",  # names
+}
+
+
+def choose(detector: Detector, text: str, among: list[str]) -> Detected:
+    [found] = detector.choose([text], among)
+    return found
+
+
+@pytest.mark.parametrize("among", ["en de fr es it", "en de", "en", "de", "fr", "es", "it"])
+def test_everyday_texts_are_not_refused(among: str) -> None:
+    languages = among.split()
+    texts = [text for code in (*languages, "") for text in EVERYDAY[code].split("|")]
+    assert len(texts) > 150 or len(languages) < 5
+    detector = Detector(languages)
+    for text in [*texts, "Hola", "Danke", "Dzień dobry", "See you soon"]:
+        assert choose(detector, text, languages).language in languages, text
+    assert {each.language for each in detector.choose(texts, languages)} <= {*languages}
+
+
+def test_confidence_says_how_sure_the_language_is() -> None:
+    detector = Detector(["en", "de"])
+    found = [
+        choose(detector, text, ["en", "de"]).confidence
+        for text in ("Hola", "Es regnet jetzt auf der ganzen Straße.")
+    ]
+    assert found[0] < 60 and found[1] > 99
+
+
+def test_a_text_in_another_language_does_not_refuse_the_others() -> None:
+    french, english = "Je ne sais pas ce que vous voulez dire.", "The dog runs over the street."
+    detector = Detector(["en", "de"])
+    for texts in ([english, french], [french, french, "OK"], ["Hello", french * 20, "12"]):
+        assert detector.choose(texts, ["en", "de"])[0].language == "en"
+    [_, other] = detector.choose([english, french], ["en", "de"])
+    assert other.language == "en" and other.confidence < 1
+    for texts in ([french], [french, french], [french, "12", ""]):
+        with pytest.raises(UserError, match=r"looks like French.* translates English, German"):
+            detector.choose(texts, ["en", "de"])
+
+
+def test_decomposed_letters_do_not_change_the_language() -> None:
+    text = "Müßte man das öfter üben?"
+    found = [
+        choose(Detector(["de", "en"]), normalize(form, text), ["de", "en"])
+        for form in ("NFC", "NFD")
+    ]
+    assert found[0] == found[1]
 
 
 def test_the_languages_of_the_server_are_detected_first() -> None:
@@ -26,17 +92,15 @@ def test_the_languages_of_the_server_are_detected_first() -> None:
 def test_serial_numbers_have_no_language(code: str) -> None:
     detector = Detector(["en", "de"])
     assert detector.detect(code) == [("und", 0.0)]
-    assert detector.choose(f"The serial number is {code}.", ["en"]).language == "en"
-    assert detector.choose(f"Die Seriennummer ist {code}.", ["en", "de"]).language == "de"
+    assert choose(detector, f"The serial number is {code}.", ["en"]).language == "en"
+    assert choose(detector, f"Die Seriennummer ist {code}.", ["en", "de"]).language == "de"
 
 
 def test_variants_of_a_language_share_its_confidence() -> None:
     text = "Bom dia! Como você está hoje?"
-    one = Detector(["pt", "en"]).choose(text, ["pt", "en"])
-    assert (
-        Detector(["pt_BR", "pt_PT", "en"]).choose(text, ["pt_BR", "pt_PT", "en"]).confidence
-        == one.confidence
-    )
+    one = choose(Detector(["pt", "en"]), text, ["pt", "en"])
+    variants = ["pt_BR", "pt_PT", "en"]
+    assert choose(Detector(variants), text, variants).confidence == one.confidence
 
 
 def test_languages_are_detected_by_their_other_codes() -> None:
@@ -45,17 +109,17 @@ def test_languages_are_detected_by_their_other_codes() -> None:
         "Je ne sais pas ce que vous voulez dire.",
     )
     detector = Detector(["nb", "en", "deu", "fra", "fil", "rm", "co"])
-    assert detector.choose(norwegian, ["en", "nb"]).language == "nb"
-    assert detector.choose(french, ["deu", "fra"]).language == "fra"
+    assert choose(detector, norwegian, ["en", "nb"]).language == "nb"
+    assert choose(detector, french, ["deu", "fra"]).language == "fra"
     assert (
-        detector.choose("Hindi ko alam kung ano ang ibig mong sabihin.", ["es", "fil"]).language
+        choose(detector, "Hindi ko alam kung ano ang ibig mong sabihin.", ["es", "fil"]).language
         == "fil"
     )
-    assert detector.choose(norwegian, ["en", "rm"]) == ("rm", 0.0), (
+    assert choose(detector, norwegian, ["en", "rm"]) == ("rm", 0.0), (
         "a language that py3langid lacks"
     )
-    assert detector.choose(norwegian, ["rm"]) == ("rm", 0.0)
-    assert detector.choose("The dog runs over the street.", ["en", "rm"]).language == "en"
+    assert choose(detector, norwegian, ["rm"]) == ("rm", 0.0)
+    assert choose(detector, "The dog runs over the street.", ["en", "rm"]).language == "en"
     for among in (["rm", "co"], ["en", "rm", "co"]):
         with pytest.raises(UserError, match="hoose the source language"):
-            detector.choose(norwegian, among)
+            choose(detector, norwegian, among)

@@ -331,7 +331,7 @@ def test_text_in_an_unsupported_language_is_refused_with_its_name(
 
         for q in (
             "Ein Hund rennt über die Straße.",
-            ["Guten Morgen!", "Ein Hund rennt über die Straße."],
+            ["Guten Morgen, wie geht es dir?", "Ein Hund rennt über die Straße."],
         ):
             answer = translate(q=q)
             assert answer.status_code == 400 and "looks like German" in answer.json()["error"]

@@ -123,24 +123,16 @@ class Service:
     ) -> list[Detected]:
         """Detect the language of each text of a request, among the languages that are translated to `target`.
 
-        Raises UserError if all texts together look like another language. If this language is `target`, and a model
-        translates from it, the result has `target` for texts that look like it.
+        Raises UserError if each text clearly is in another language. If all texts together look like `target`, and a
+        model translates from it, the result has `target` for texts that look like it.
         """
         texts = [await self.shown(text, target) for text in texts] if html else texts
         among = catalogue.sources(target)
         kept = catalogue.kept(target)
 
-        def choose() -> list[Detected]:
-            whole = self._detector.choose("\n".join(texts), among, kept=kept)
-            if len(texts) == 1:
-                return [whole]
-            usual = whole.language
-            kept_here = kept if whole.language == kept else ""
-            return [
-                self._detector.choose(text, among, usual=usual, kept=kept_here) for text in texts
-            ]
-
-        return await self._run(sum(map(len, texts)), choose)
+        return await self._run(
+            sum(map(len, texts)), lambda: self._detector.choose(texts, among, kept)
+        )
 
     async def translate(
         self,
