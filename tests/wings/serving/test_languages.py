@@ -13,7 +13,7 @@ from transduce.wings.serving.languages import Detected, Detector
 EVERYDAY = {
     "en": "OK|Hi|Hello|Hello!|Thanks|Thank you!|Yes|No|Please|Sorry|Good morning|Good night|See you|Bye|Help|Stop|"
     "Open|Save|Cancel|Log in|Sign out|Settings|Home|Next|Back|Search|How are you?|I am Tom.|What time is it?|"
-    "Where is it?|It is late.|I love you|Dog|Big house|Made in Germany|Price: 12 EUR|MP3 player|Wi-Fi|lol|See chapter 3",
+    "Where is it?|It is late.|I love you|Dog|Big house|Made in Germany|Price: 12 EUR|MP3 player|Wi-Fi|See chapter 3",
     "de": "Ja|Nein|Danke|Danke!|Bitte|Hallo|Guten Morgen|Gute Nacht|Tschüss|Hilfe|Öffnen|Speichern|Abbrechen|Weiter|"
     "Zurück|Suchen|Wie geht's?|Wo ist das?|Es regnet|Es ist spät.|Ich bin Tom.|Hund|Großes Haus|Siehe Kapitel 3|Straße|"
     "Frühstück|Schadenfreude|Donaudampfschifffahrt|Zimmer frei|Kein Problem|Alles klar|Auf Wiedersehen",

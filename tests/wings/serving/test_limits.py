@@ -247,6 +247,17 @@ def test_names_of_documents_as_in_emails(tokenizer: Tokenizer, engine: Echo) -> 
         )
 
 
+def test_texts_of_documents_are_read_as_markup(tokenizer: Tokenizer, engine: Echo) -> None:
+    document = b"<p>ka\n  lo &amp; mi</p>"
+    with client(guard(tokenizer, engine)) as asking:
+        answer = asking.post(
+            "/translate_file", data=WORDED, files={"file": ("a.html", document)}
+        ).json()
+        translated = asking.get(answer["translatedFileUrl"]).content
+    assert engine.searched == [["ka lo & mi"]]  # as one sentence, without an entity
+    assert translated == b"<p>ka lo &amp; mi</p>"
+
+
 def test_markup_does_not_change_the_language(tokenizer: Tokenizer, engine: Echo) -> None:
     other = Echo(gate=engine.gate)
     served = store_of(
