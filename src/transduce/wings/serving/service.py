@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple, TypeVar
@@ -23,12 +22,14 @@ from transduce.wings.serving.languages import Detected, Detector, without_markup
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.models import Served
 from transduce.wings.serving.store import ModelStore
+from transduce.wings.serving.turns import Turns
 from transduce.wings.terms.glossary import Glossary
 
 Result = TypeVar("Result")
 AUTO = "auto"
 PAGE = "q.html"  # the name of a request's HTML text
 MAX_INLINE_CHARACTERS = 1000  # shorter texts are planned faster than a thread starts
+LONG_TEXTS = 10  # a document that is longer than this many texts does not delay shorter ones
 MAX_ATTENTION_CHARACTERS = 200  # of a text whose attention is drawn; maps grow quadratically
 Opened = tuple[Served, ...]  # the models that translate a text one after the other
 
@@ -95,8 +96,8 @@ class Service:
         self.batcher = Batcher(
             limits.queue, limits.queue_tokens, limits.batch_tokens, limits.wait, self.metrics.batch
         )
-        # Plans long texts one by one, to limit memory.
-        self._for_long = ThreadPoolExecutor(1, "long")
+        self._for_long = Turns("long")
+        self._for_longest = Turns("longest")
         self._detector = Detector(self.catalogues.default.codes)
 
     @property
@@ -222,8 +223,12 @@ class Service:
         """Call `compute`, in a thread if `characters` is large, so that other requests are not delayed."""
         if characters <= MAX_INLINE_CHARACTERS:
             return compute()
-        threads = self._for_long if characters > self.limits.characters else None
-        return await asyncio.get_running_loop().run_in_executor(threads, compute)
+        if characters <= self.limits.characters:
+            return await asyncio.to_thread(compute)
+        is_longest = characters > LONG_TEXTS * self.limits.characters
+        turns = self._for_longest if is_longest else self._for_long
+        computed: Result = await turns.run(characters, compute)
+        return computed
 
     async def attention(self, text: str, served: Served) -> str:
         """Return the attention for a sentence as JSON. Raises UserError if the sentence is blank or too long."""
