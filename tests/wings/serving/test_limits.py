@@ -1,6 +1,7 @@
 """Tests of transduce/wings/serving/limits.py."""
 
 import contextlib
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from requests_of_tests import NOBODY, WORDED, client, guard, translator_of
 from transduce.wings.serving.api import application
+from transduce.wings.serving.examples import EXAMPLES
 from transduce.wings.serving.limits import Limits
 
 
@@ -245,6 +247,39 @@ def test_names_of_documents_as_in_emails(tokenizer: Tokenizer, engine: Echo) -> 
             "field file with a filename"
             in asking.post("/translate_file", data=WORDED | {"file": "ka"}).text
         )
+
+
+def test_glossaries_apply_to_documents(tokenizer: Tokenizer, engine: Echo) -> None:
+    def sent(glossary: object) -> Any:
+        fields = WORDED | {"glossary": json.dumps(glossary)}
+        return asking.post("/translate_file", data=fields, files={"file": ("a.txt", b"ka lo")})
+
+    with client(guard(tokenizer, engine)) as asking:
+        for glossary, searches in (({}, 1), ({"ka": "zu"}, 3)):
+            assert sent(glossary).status_code == 200
+            assert len(engine.searched) == searches  # once more for the missing term
+        for wrong in ({"ka": "zu" * 200}, {f"ka{i}": "zu" for i in range(65)}, ["ka"]):
+            assert sent(wrong).status_code == 400
+
+
+def test_examples_of_the_description_are_true(tokenizer: Tokenizer, engine: Echo) -> None:
+    served = store_of(translator_of(engine, tokenizer, "en", "de"))
+    with client(application(served, NOBODY, Limits(), local=True)) as asking:
+        described = asking.get("/openapi.json").json()["paths"]
+        shown = asking.get("/docs").text
+        for path, (asked, expected) in EXAMPLES.items():
+            [(method, route)] = described[path].items()
+            assert route["responses"]["200"]["content"]["application/json"]["example"] == expected
+            assert f"<pre>curl SERVER{path}" in shown
+            fields = {name: value for name, value in asked.items() if name != "file"}
+            files = {"file": ("a.po", b'msgid "a"\nmsgstr ""')} if "file" in asked else None
+            found = asking.request(method, path, data=fields or None, files=files).json()
+            assert type(found) is type(expected)
+            for mine, its in zip([found, expected], [expected, found], strict=True):
+                first, second = (
+                    each[0] if isinstance(each, list) else each for each in (mine, its)
+                )
+                assert first.keys() == second.keys(), path
 
 
 def test_texts_of_documents_are_read_as_markup(tokenizer: Tokenizer, engine: Echo) -> None:

@@ -67,6 +67,10 @@ def show_every_screen(page: Page, check: Callable[[str], None]) -> None:
     page.wait(lambda: page.all("#attention-drawing canvas"))
     check("attention")
     page.click("#attention summary")
+    page.click("#help summary")
+    page.click("label:has(#tab-documents)")
+    check("documents")
+    page.click("label:has(#tab-text)")
     page.intercept(REFUSAL)
     page.type("!")
     page.wait(lambda: page.shows("#notice") and page.all(".stale"))
@@ -139,14 +143,15 @@ def test_print_shows_both_whole_texts_and_no_buttons(page: Page) -> None:
 
 def test_tab_reaches_every_control_in_order_and_shows_the_focus(page: Page) -> None:
     page.translate("ka lo mi")
-    for panel in ("glossary", "history", "attention"):
+    for panel in ("help", "glossary", "history", "attention"):
         page.click(f"#{panel} summary")
     page.click("#history-keep")
     page.wait(lambda: page.all("#attention-drawing canvas") and page.all(".entry"))
     page.run("document.querySelector('.skip').focus()")
     controls = page.run(
         "return [...document.querySelectorAll('button, a[href], select, summary, textarea, input, [tabindex=\"0\"]')]"
-        ".filter((each) => each.checkVisibility() && each.tabIndex >= 0 && !each.disabled).length"
+        ".filter((each) => each.checkVisibility() && each.tabIndex >= 0 && !each.disabled)"
+        ".filter((each) => each.type !== 'radio' || each.checked).length"
     )
     places = []
     for _ in range(controls - 1):

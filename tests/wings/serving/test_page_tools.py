@@ -86,6 +86,27 @@ def test_quality_is_explained_in_words(
     assert all(note in page.text("#quality-note") for note in notes)
 
 
+def test_doubtful_sentences_are_marked(page: Page) -> None:
+    page.intercept(
+        """
+        if (path !== 'translate') return next(path, options);
+        const { q } = JSON.parse(options.body), rates = [0.9, 0.1, 0.8];
+        const answer = Array.isArray(q)
+            ? {translatedText: ['Zu fe.', 'Po.', 'Wi.'], confidence: rates, flags: [[], ['numbers'], []]}
+            : {translatedText: 'Zu fe. Po. Wi.', confidence: 0.1, flags: ['numbers']};
+        return new Response(JSON.stringify({...answer, alignment: []}));
+        """
+    )
+    page.fill("#source-text", "Ka lo. Mi. Nu.")
+    page.wait(lambda: page.shows("#quality"))
+    assert page.text("#quality-label") == "One of 3 sentences: Check: numbers differ (10 %)"
+    page.wait(lambda: page.all(".doubtful"))
+    [doubtful] = page.all(".doubtful")
+    assert doubtful.text == "Po."
+    assert page.text("#quality-label") == "Sentence 2: Check: numbers differ (10 %)"
+    assert "10 % is the estimated probability that the worst sentence" in page.text("#quality-note")
+
+
 def test_quality_is_shown_only_if_the_server_estimated_this_translation(page: Page) -> None:
     estimate = "scores: -1, alternatives: ['Zu po.'], alternativeScores: [-1.6]"
     page.intercept(ANSWERS % f"{{confidence: calls++ ? 0.9 : null, flags: [], {estimate}}}")
@@ -367,6 +388,8 @@ def test_colours_are_chosen_and_remembered(page: Page) -> None:
 
 
 def test_help_is_for_the_device(page: Page) -> None:
-    assert "Ctrl Enter" in page.one(".bottom").text
+    page.click("a[href='#help-text']")
+    assert "Ctrl Enter" in page.one("#help").text
     with page.on(390, 844, touch=True):
-        assert "Enter" not in page.one(".bottom").text and "Tap" in page.one(".bottom").text
+        page.click("#help summary")
+        assert "Enter" not in page.one("#help").text and "Tap" in page.one("#help").text

@@ -29,7 +29,8 @@ from transduce.wings.serving.service import Service
 UPLOAD = "/translate_file"
 QUEUED_PATHS = ("/translate", UPLOAD, "/attention")
 DOWNLOADS = "/download_file/"  # needs no key: the names are secret, and LibreTranslate's clients send no key
-KEYLESS = "/languages", "/frontend/settings"  # need no key, either, as in LibreTranslate
+# Need no key, either, as in LibreTranslate.
+KEYLESS = "/languages", "/frontend/settings", "/docs", "/openapi.json"
 MAX_HEADERS, MAX_BYTES_OF_HEADERS = 100, 16 << 10
 # Larger bodies are not searched for a key. Weblate sends 20 texts with its key; a Cyrillic letter takes six bytes.
 MAX_KEY_BODY_BYTES = 128 << 10

@@ -26,6 +26,7 @@ from transduce.wings.serving.access import AccessControl, answer
 from transduce.wings.serving.addresses import public_url
 from transduce.wings.serving.catalogue import Catalogue, Route
 from transduce.wings.serving.downloads import Downloads
+from transduce.wings.serving.examples import EXAMPLES, answered
 from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.languages import codes
 from transduce.wings.serving.limits import Limits
@@ -120,31 +121,45 @@ def application(
 def _add_translations(app: FastAPI, service: Service) -> None:
     limits = service.limits
 
-    @app.post("/translate", summary="Translate texts", openapi_extra=_body(Texts))
+    @app.post(
+        "/translate",
+        summary="Translate texts",
+        openapi_extra=_body(Texts, EXAMPLES["/translate"].asked),
+        responses=answered("/translate"),
+    )
     async def translate(request: Request) -> JSONResponse:
         return await _translate(request, service)
 
-    @app.post("/detect", summary="Detect the language of a text", openapi_extra=_body(Detection))
+    @app.post(
+        "/detect",
+        summary="Detect the language of a text",
+        openapi_extra=_body(Detection, EXAMPLES["/detect"].asked),
+        responses=answered("/detect"),
+    )
     async def detect(request: Request) -> JSONResponse:
         asked = validate(Detection, await _fields(request, limits))
         payload.check_characters("text", [asked.q], limits.characters)
         return JSONResponse(list(map(payload.detected, service.detect(asked.q))))
 
     @app.post(
-        "/attention", summary="Show a model's attention for a sentence", openapi_extra=_body(Asked)
+        "/attention",
+        summary="Show a model's attention for a sentence",
+        openapi_extra=_body(Asked, EXAMPLES["/translate"].asked),
     )
     async def attention(request: Request) -> Response:
         return await _draw_attention(request, service)
 
 
 def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None:
-    body = {"content": {MULTIPART: {"schema": DOCUMENT}}, "required": True}
+    example = EXAMPLES["/translate_file"].asked
+    body = {"content": {MULTIPART: {"schema": DOCUMENT, "example": example}}, "required": True}
     parameter = {"name": "kept", "in": "path", "required": True, "schema": STRING}
 
     @app.post(
         "/translate_file",
         summary="Translate a document, sent as multipart/form-data",
         openapi_extra={"requestBody": body},
+        responses=answered("/translate_file"),
     )
     async def translate_file(request: Request) -> JSONResponse:
         return await _translate_file(request, service, downloads)
@@ -246,12 +261,14 @@ async def _upload(request: Request) -> tuple[str, bytes, Upload]:
                 "The request has no document.",
                 "Send one as multipart/form-data, in the field file with a filename.",
             )
-        asked = validate(Upload, dict(form))
+        texts = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+        asked = validate(Upload, payload.by_name(texts))
         return payload.file_name(file.filename or ""), await file.read(), asked
 
 
 async def _translate_file(request: Request, service: Service, downloads: Downloads) -> JSONResponse:
     name, content, asked = await _upload(request)
+    payload.check_glossary(asked.glossary, service.limits)
     catalogue = _catalogue(request, service, asked.model)
     source = asked.source
     if source == AUTO:
@@ -259,9 +276,11 @@ async def _translate_file(request: Request, service: Service, downloads: Downloa
         source = (await service.sources([shown], catalogue, asked.target))[0].language
     route = catalogue.route(source, asked.target)
 
+    order = Order(TranslationOptions(glossary=as_terms(asked.glossary), sentences=True))
+
     async def translated() -> bytes:
         async with service.store.open([route]) as [opened]:
-            return await service.translate_document(content, name, opened)
+            return await service.translate_document(content, name, opened, order)
 
     kept = downloads.add(name, asked.target, await _in_turn(request, service, translated))
     asyncio.get_running_loop().call_later(service.limits.document_seconds + 1, downloads.expire)
@@ -270,7 +289,7 @@ async def _translate_file(request: Request, service: Service, downloads: Downloa
 
 
 def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> None:
-    @app.get("/languages", summary="List the language pairs")
+    @app.get("/languages", summary="List the language pairs", responses=answered("/languages"))
     async def languages() -> list[JsonObject]:
         default = service.catalogues.default
         targets: dict[str, list[str]] = {payload.code(code): [] for code in default.codes}
@@ -300,7 +319,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
             },
         }
 
-    @app.get("/health", summary="Health check")
+    @app.get("/health", summary="Health check", responses=answered("/health"))
     async def health() -> dict[str, str]:
         return {"status": "ok"}
 
@@ -329,9 +348,9 @@ def _model_header(service: Service, *routes: Route) -> dict[str, str]:
     return {MODEL_HEADER: ", ".join(names)} if names and service.catalogues.has_choice else {}
 
 
-def _body(kind: type[BaseModel]) -> JsonObject:
+def _body(kind: type[BaseModel], example: JsonObject) -> JsonObject:
     """Return the OpenAPI description of a request body with the fields of `kind`."""
-    schema = {"schema": kind.model_json_schema()}
+    schema = {"schema": kind.model_json_schema(), "example": example}
     return {
         "requestBody": {"content": {"application/json": schema, FORM: schema, MULTIPART: schema}}
     }

@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from email.errors import MessageError
 from email.header import decode_header, make_header
 from itertools import chain
@@ -25,6 +25,7 @@ MAX_FORM_FIELDS = 1000
 MAX_NAME_CHARACTERS = 64  # of a model, a language or a content type
 Code = Annotated[str, Field(max_length=MAX_NAME_CHARACTERS)]
 MODEL_HELP = "name of the model that translates; without a name: the default model; also as a header, X-Model: NAME"
+GLOSSARY_HELP = "source terms and their required translations, as a JSON object"
 Fields = TypeVar("Fields", bound=BaseModel)
 JsonObject = dict[str, Any]
 
@@ -49,6 +50,7 @@ class Upload(BaseModel):
 
     source: Code = Field("auto", description="language code, or auto")
     target: Code = Field(description="language code")
+    glossary: dict[str, str] = Field({}, description=GLOSSARY_HELP)
     model: Code = Field("", description=MODEL_HELP)
 
 
@@ -73,7 +75,7 @@ class Texts(BaseModel):
     beam_size: int | None = Field(
         None, ge=1, description="hypotheses kept per sentence; 1: greedy search"
     )
-    glossary: dict[str, str] = Field({}, description="source terms and their required translations")
+    glossary: dict[str, str] = Field({}, description=GLOSSARY_HELP)
     model: Code = Field("", description=MODEL_HELP)
 
 
@@ -144,16 +146,22 @@ def check_limits(asked: Texts, texts: Sequence[str], limits: Limits) -> None:
         ("texts", len(texts), limits.texts),
         ("alternatives", asked.alternatives, limits.alternatives),
         ("hypotheses (beam_size)", asked.beam_size or 0, limits.beam_size),
-        ("terms", len(asked.glossary), limits.terms),
     ):
-        if count > limit:
-            raise UserError(f"Too many {what}: {count:,}; at most {limit:,} are allowed.")
+        _check_count(what, count, limit)
     check_characters("text", texts, limits.characters)
-    check_characters(
-        "text of a glossary entry",
-        chain.from_iterable(asked.glossary.items()),
-        limits.term_characters,
-    )
+    check_glossary(asked.glossary, limits)
+
+
+def check_glossary(glossary: Mapping[str, str], limits: Limits) -> None:
+    """Raise UserError if a glossary exceeds a limit."""
+    _check_count("terms", len(glossary), limits.terms)
+    entries = chain.from_iterable(glossary.items())
+    check_characters("text of a glossary entry", entries, limits.term_characters)
+
+
+def _check_count(what: str, count: int, limit: int) -> None:
+    if count > limit:
+        raise UserError(f"Too many {what}: {count:,}; at most {limit:,} are allowed.")
 
 
 def check_characters(what: str, texts: Iterable[str], limit: int) -> None:
@@ -205,7 +213,7 @@ def _form(content: bytes) -> JsonObject:
         raise UserError(
             f"The form is not in UTF-8, or has more than {MAX_FORM_FIELDS:,} fields."
         ) from None
-    return _by_name(pairs)
+    return by_name(pairs)
 
 
 def _multipart(body: bytes, content_type: str) -> JsonObject:
@@ -234,10 +242,10 @@ def _multipart(body: bytes, content_type: str) -> JsonObject:
         raise UserError(
             "The form can't be read: its Content-Type is multipart/form-data, but its body is not."
         )
-    return _by_name(pairs)
+    return by_name(pairs)
 
 
-def _by_name(pairs: Iterable[tuple[str, str]]) -> JsonObject:
+def by_name(pairs: Iterable[tuple[str, str]]) -> JsonObject:
     """The fields of a form by name. A repeated field becomes a list, and a glossary is parsed as JSON."""
     values: dict[str, list[str]] = {}
     for name, value in pairs:

@@ -1,8 +1,10 @@
 """Makes the page /docs from the OpenAPI description."""
 
+import json
 from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
+from shlex import quote
 from string import Template
 
 from transduce.wings.serving.payload import JsonObject
@@ -33,7 +35,20 @@ def _route(method: str, path: str, route: JsonObject) -> str:
     heading = (
         f"<h2><code>{method.upper()} {escape(path)}</code></h2><p>{escape(route['summary'])}.</p>"
     )
-    return heading + (f"<table>{TABLE_HEAD}<tbody>{rows}</tbody></table>" if rows else "")
+    table = f"<table>{TABLE_HEAD}<tbody>{rows}</tbody></table>" if rows else ""
+    return heading + table + _example(path, contents, route["responses"]["200"])
+
+
+def _example(path: str, contents: JsonObject, answer: JsonObject) -> str:
+    """The example of a request, as a command, and of the answer, if there are examples."""
+    answers = answer.get("content", {}).get("application/json", {})
+    if "example" not in answers:
+        return ""
+    fields: dict[str, str] = next((each["example"] for each in contents.values()), {})
+    option = "F" if "file" in fields else "d"
+    sent = "".join(f" -{option} {name}={quote(value)}" for name, value in fields.items())
+    shown = json.dumps(answers["example"], ensure_ascii=False)
+    return f"<pre>curl SERVER{escape(path + sent)}\n\n{escape(shown)}</pre>"
 
 
 def _row(name: str, field: JsonObject, required: bool) -> str:

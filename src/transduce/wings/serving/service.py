@@ -196,7 +196,9 @@ class Service:
             ],
         )
 
-    async def translate_document(self, content: bytes, name: str, route: Opened) -> bytes:
+    async def translate_document(
+        self, content: bytes, name: str, route: Opened, order: Order
+    ) -> bytes:
         """Translate a file. Raises QueueFullError, or UserError if the file is unreadable or too long."""
         if not route and document_format(name):
             return content
@@ -212,9 +214,10 @@ class Service:
         for what, count, limit in limits:
             if count > limit:
                 raise UserError(
-                    f"{name} holds {what} {count:,} characters; at most {limit:,} are allowed."
+                    f"{name} holds {what} {count:,} characters; at most {limit:,} are allowed.",
+                    "Split the document.",
                 )
-        translations = await self.translate(document.texts, route, Order(), kinds=document.kinds)
+        translations = await self.translate(document.texts, route, order, kinds=document.kinds)
         return await self._run(
             len(content), lambda: document.write([each.text for each in translations])
         )

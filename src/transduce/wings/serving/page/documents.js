@@ -4,10 +4,10 @@ import { element, make } from "./elements.js";
 import { fetchFile, keyFor, upload, wantsKey } from "./service.js";
 
 export class Documents {
-  /** `limit` is in bytes; `languages` returns the codes {source, target} for the server. */
-  constructor({ supportedFilesFormat: formats, fileLimit: limit = Infinity }, languages) {
-    Object.assign(this, { formats, limit, languages, running: null });
-    element("documents").hidden = false;
+  /** `limit` is in bytes; `question` returns the languages' codes {source, target} and the glossary, if any. */
+  constructor({ supportedFilesFormat: formats, fileLimit: limit = Infinity }, question) {
+    Object.assign(this, { formats, limit, question, running: null });
+    element("tabs").hidden = false;
     element("document-formats").textContent = `Formats: ${formats.map((format) => format.replace(/^\./, "")).join(", ")}.`;
     const file = element("document-file");
     file.accept = formats.join(",");
@@ -38,7 +38,7 @@ export class Documents {
       event.preventDefault();
       cover(0);
       const [file, another] = event.dataTransfer.files;
-      if (another) this.refuse("Drop one document at a time.");
+      if (another) this.refuse("Drop one document after the other.");
       else if (file) this.send(file);
     });
   }
@@ -46,18 +46,19 @@ export class Documents {
   /** Upload a file, wait for its translation and offer that for download. */
   async send(file) {
     if (!this.formats.some((format) => file.name.toLowerCase().endsWith(format.toLowerCase())))
-      return this.refuse(`Files of this type can't be translated. Accepted: ${this.formats.join(", ")}.`, file);
+      return this.refuse(`can't be translated. Save it as one of these: ${this.formats.join(", ")}.`, file);
     if (file.size > this.limit) {
       const [has, most] = [file.size, this.limit].map((bytes) => bytes.toLocaleString("en"));
-      return this.refuse(`This document has ${has} bytes; this server accepts at most ${most}.`, file);
+      return this.refuse(`has ${has} bytes; this server accepts at most ${most}. Split it.`, file);
     }
     this.cancel();
     this.begin(file.name);
     const form = new FormData();
-    const { source, target } = this.languages();
+    const { source, target, glossary } = this.question();
     form.append("file", file);
     form.append("source", source);
     form.append("target", target);
+    if (glossary) form.append("glossary", JSON.stringify(glossary));
     const mine = (this.running = upload("translate_file", form, (share) => this.running === mine && this.progress(share)));
     try {
       const { translatedFileUrl } = await mine.answer;
@@ -67,13 +68,13 @@ export class Documents {
     } catch (error) {
       const given = this.running === mine && wantsKey(error) && (await keyFor(error.message));
       if (this.running !== mine) return; // the user chose another file or cancelled
-      this.cancel();
       if (given) this.send(file);
       else this.refuse(error.message, file);
     }
   }
 
   begin(name) {
+    element("tab-documents").checked = true;
     element("document").hidden = false;
     element("document-refused").textContent = "";
     element("document-name").textContent = name;
@@ -107,8 +108,10 @@ export class Documents {
     if (waits) link.focus({ preventScroll: true });
   }
 
-  /** Say why a file is not translated; another document, which is being translated or is ready, stays. */
+  /** Say why a file is not translated. Another document is forgotten. */
   refuse(sentence, file = { name: "" }) {
+    this.cancel();
+    element("tab-documents").checked = true;
     element("document-refused").replaceChildren(make("bdi", "", file.name), ` ${sentence}`);
   }
 

@@ -139,6 +139,7 @@ export class Facing {
     const chosen = this.chosen.get(this.key(passage));
     passage.shown = chosen ?? passage.target;
     passage.element = make("span", chosen === undefined ? "passage" : "passage preferred");
+    this.mark(passage);
     for (const { word } of passage.words) this.words.target[word] = undefined;
     let done = 0;
     for (const { span, word } of chosen === undefined ? passage.words : []) {
@@ -150,6 +151,12 @@ export class Facing {
     }
     passage.element.append(passage.shown.slice(done));
     return passage.element;
+  }
+
+  /** Mark a doubtful passage, unless the user chose its translation. */
+  mark({ element, doubt, shown, target }) {
+    element.title = shown === target ? (doubt ?? "") : "";
+    element.classList.toggle("doubtful", element.title !== "");
   }
 
   sourceWordAt({ clientX, clientY }) {

@@ -11,7 +11,7 @@ import { History } from "./history.js";
 import { Languages } from "./languages.js";
 import { readLink, removeLink, writeLink } from "./link.js";
 import { SETTLED, announce, busy, countDown, notice } from "./messages.js";
-import { showQuality } from "./quality.js";
+import { findDoubtful, showQuality } from "./quality.js";
 import { Failure, ask, keyFor, wantsKey } from "./service.js";
 import { countCharacters } from "./text.js";
 
@@ -52,7 +52,7 @@ const glossary = new Glossary(() => {
 });
 const history = new History(fill, (code) => languages?.name(code) ?? code);
 
-// -- translating -------------------------------------------------------------------------------------
+// -- translating --
 
 /** Translate after a pause; a newer call replaces an older one. */
 function schedule(pause = PAUSE) {
@@ -110,13 +110,14 @@ function show(asked, answer, isStored = false, isPicked = false) {
   age();
   taken(SETTLED, isPicked);
   attention.refresh();
+  findDoubtful(answer, facing);
 }
 
 /** Note the translation as shown, with the chosen alternatives. The estimate is only of the server's own translation. */
 function taken(pause = SETTLED, isPicked = false) {
   const { source, target } = facing.request;
   const [translation, isChosen] = [facing.text, isPicked || facing.text !== shown.answer.translatedText];
-  showQuality(translation === shown.answer.translatedText ? shown.answer : {});
+  showQuality(translation === shown.answer.translatedText ? shown.answer : {}, facing.passages);
   history.note({ q: shown.asked.q, source, target, translation, isChosen });
   announce(facing.text, pause);
 }
@@ -147,12 +148,12 @@ function showNothing() {
 
 function working(yes) {
   busy(yes, tryNow);
-  if (!shown) element("state").textContent = yes ? "Translating …" : "";
-  else if (!yes) sayOutdated();
+  if (yes || !shown) element("state").textContent = yes ? "Translating …" : "";
+  else sayOutdated();
 }
 
 function sayOutdated() {
-  if (shown) element("state").textContent = isStale() ? "The translation of an earlier text" : "";
+  if (shown && !running) element("state").textContent = isStale() ? "The translation of an earlier text" : "";
 }
 
 /** The request for a translation of the current text. */
@@ -176,7 +177,7 @@ function age() {
   else sayOutdated();
 }
 
-// -- errors ------------------------------------------------------------------------------------------
+// -- errors --
 
 function report(error) {
   if (!(error instanceof Failure)) throw error;
@@ -211,7 +212,7 @@ function tooLong() {
   return true;
 }
 
-// -- user input --------------------------------------------------------------------------------------
+// -- user input --
 
 function written() {
   facing.mirrorText();
@@ -261,7 +262,7 @@ element("swap").addEventListener("click", () => {
   if (text) rewrite(input, text);
 });
 
-// -- start -------------------------------------------------------------------------------------------
+// -- start --
 
 let starting = false;
 async function start() {
@@ -288,7 +289,7 @@ function begin(settings, known) {
   history.render(); // with the names of the languages
   if (readLink()) languages.choose(readLink());
   element("key-open").hidden = !settings.apiKeys;
-  if (settings.filesTranslation) new Documents(settings, () => languages.codes);
+  if (settings.filesTranslation) new Documents(settings, question);
   written();
   schedule(0);
 }

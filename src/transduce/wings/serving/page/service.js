@@ -117,8 +117,10 @@ export function upload(path, form, progress) {
 export const wantsKey = ({ status }) =>
   status === 401 || (status === 403 && (!element("key-open").hidden || "Authorization" in authorization()));
 
+const stored = () => recall("sessionStorage", KEY) ?? recall("localStorage", KEY) ?? "";
+
 function authorization() {
-  const key = recall("sessionStorage", KEY) ?? recall("localStorage", KEY);
+  const key = stored();
   if (!key) return {};
   const sent = /^[!-~]+$/.test(key) ? key : encodeURIComponent(key); // a header takes no other characters
   return { Authorization: `Bearer ${sent}` };
@@ -138,10 +140,10 @@ function dialog(sentence) {
   const [box, value, keep] = [element("key"), element("key-value"), element("key-keep")];
   element("key-sentence").textContent = sentence;
   const before = document.activeElement;
-  value.value = recall("sessionStorage", KEY) ?? recall("localStorage", KEY) ?? "";
+  const known = stored(); // not in the field: typed letters would be appended to it
+  value.placeholder = known && "Empty: as before";
   keep.checked = recall("localStorage", KEY) !== null;
   box.showModal();
-  value.select();
   return new Promise((resolve) => {
     element("key-cancel").onclick = () => box.close();
     let given = false;
@@ -149,7 +151,8 @@ function dialog(sentence) {
       event.preventDefault(); // the form is not sent: the key goes into a header
       forget("sessionStorage", KEY);
       forget("localStorage", KEY);
-      if (value.value.trim()) remember(keep.checked ? "localStorage" : "sessionStorage", KEY, value.value.trim());
+      const key = value.value.trim() || known;
+      if (key) remember(keep.checked ? "localStorage" : "sessionStorage", KEY, key);
       given = true;
       box.close();
     };

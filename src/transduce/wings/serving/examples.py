@@ -1,0 +1,30 @@
+"""Examples of requests and answers, for the description of the API."""
+
+from typing import NamedTuple
+
+from transduce.wings.serving.payload import JsonObject
+
+
+class Example(NamedTuple):
+    """The fields of a request, and the answer to it."""
+
+    asked: dict[str, str]
+    answer: object
+
+
+PAIR = {"source": "en", "target": "de"}
+EXAMPLES = {
+    "/translate": Example({"q": "A dog runs."} | PAIR, {"translatedText": "Ein Hund rennt."}),
+    "/translate_file": Example(
+        {"file": "@messages.po"} | PAIR,
+        {"translatedFileUrl": "http://localhost:5000/download_file/Zr0Jm2Qy6cT8sVb1XwKdPg.po"},
+    ),
+    "/detect": Example({"q": "Ein Hund rennt."}, [{"language": "de", "confidence": 87.3}]),
+    "/languages": Example({}, [{"code": "en", "name": "English", "targets": ["de"]}]),
+    "/health": Example({}, {"status": "ok"}),
+}
+
+
+def answered(path: str) -> dict[int | str, JsonObject]:
+    """The OpenAPI description of the answer of a route."""
+    return {200: {"content": {"application/json": {"example": EXAMPLES[path].answer}}}}
