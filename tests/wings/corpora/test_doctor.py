@@ -1,6 +1,7 @@
 """The doctor: faults of pairs, misaligned stretches, repaired corpora, the machine and folders."""
 
 import json
+import re
 import shutil
 from collections import Counter
 from itertools import pairwise
@@ -691,6 +692,11 @@ def test_report_page_is_self_contained_and_escapes_text(corpus, capsys):
     assert "&lt;script&gt;" in html and "default-src 'none'" in html
     for rule in (EMPTY, DUPLICATE, PLACEHOLDERS_DIFFER, CHARACTERS):
         assert f"<h2>{rule}</h2>" in html
+    fix, train = re.findall("<pre>transduce (.*?)</pre>", html)
+    codes = "--from en --to de"
+    assert fix == f"doctor {corpus} {codes} --fix clean-{corpus.name}"
+    assert train == f"train --train clean-{corpus.name} {codes} --out MODEL"
+    assert html.index("transduce trains") < html.index(fix) < html.index(f"<h2>{EMPTY}</h2>")
 
 
 def test_sentences_of_the_test_set_are_found(corpus, tmp_path, sentences, capsys):

@@ -14,7 +14,7 @@ from transduce.evaluation.scores import Score
 from transduce.system.errors import UserError
 from transduce.system.journal import Event
 from transduce.wings.inspection.curves import learning_curve
-from transduce.wings.inspection.page import shown
+from transduce.wings.inspection.page import ABOUT, shown
 from transduce.wings.inspection.picture import Maps, Picture
 from transduce.wings.inspection.report import Example, Report, mark_differences, write_report
 from transduce.wings.inspection.tree import SearchTree
@@ -139,6 +139,7 @@ def test_report_has_every_part_and_no_script(tmp_path: Path) -> None:
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
     for number in range(1, 13):
         assert EVIL + str(number) in "".join(page.texts)
+    assert page.texts.index("Next steps") < page.texts.index("Scores")
     assert {"BLEU", "31.3", "29.0–33.5", "nats per token"} <= set(page.texts)
     assert page.tags.count("script") == 2  # what is drawn, and what draws it
     assert not {"link", "img", "iframe", "object"} & set(page.tags)
@@ -165,5 +166,6 @@ def test_a_report_leaves_out_what_is_empty(tmp_path: Path) -> None:
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert page.tags.count("h1") == 1
     assert not {"h2", "script"} & set(page.tags)
+    assert page.texts.index(ABOUT) < page.texts.index("It went well.")
     with pytest.raises(UserError, match=r"absent/report\.html can't be written"):
         write_report(tmp_path / "absent/report.html", Report("A run", "It went well."))

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import html
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -14,6 +15,9 @@ _SYMBOLS |= {127: 0x2421, 0xFFFE: 0xFFFD, 0xFFFF: 0xFFFD} | dict.fromkeys(
     range(0xD800, 0xE000), 0xFFFD
 )
 
+ABOUT = (
+    "transduce trains, evaluates and serves models that translate. This page is one of its reports."
+)
 DRAW = 'transduce.draw(document.getElementById("drawing"), JSON.parse(document.getElementById("data").textContent));\n'
 
 
@@ -25,6 +29,16 @@ def shown(text: str) -> str:
 def drawable(text: str) -> str:
     """Replace control characters by symbols, and lone surrogates by U+FFFD."""
     return text.translate(_SYMBOLS)
+
+
+def header(title: str, summary: str, steps: Sequence[tuple[str, str]]) -> str:
+    """The beginning of a report: what transduce is, a summary, and what to do next, as pairs (purpose, command)."""
+    items = "\n".join(
+        f"<li>{shown(purpose)}{f'<pre>{shown(command)}</pre>' if command else ''}</li>"
+        for purpose, command in steps
+    )
+    head = f'<p class="note">{ABOUT}</p><h1>{shown(title)}</h1><p>{shown(summary)}</p>'
+    return f"<header>{head}</header>\n{section('Next steps', items and f'<ul>{items}</ul>')}"
 
 
 def section(heading: str, content: str) -> str:

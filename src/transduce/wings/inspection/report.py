@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from transduce.evaluation.scores import Score
 from transduce.system.files import write_text
-from transduce.wings.inspection.page import document, drawing, packaged, section, shown
+from transduce.wings.inspection.page import document, drawing, header, packaged, section, shown
 from transduce.wings.inspection.picture import Picture
 
 # Kana and Chinese characters, which have no spaces between words.
@@ -52,9 +52,8 @@ def write_report(path: Path, report: Report) -> None:
         ),
         section("Sentences", _examples(report.examples)),
         section("Inside the model", _picture(report.picture)),
-        section("Next steps", _next_steps(report.next_steps)),
     ]
-    head = f"<header><h1>{shown(report.title)}</h1><p>{shown(report.summary)}</p></header>"
+    head = header(report.title, report.summary, report.next_steps)
     body = "\n".join([head, *sections])
     draws = report.picture is not None
     write_text(
@@ -131,10 +130,3 @@ def _examples(examples: Sequence[Example]) -> str:
         rows.append(f"<tr>{row}</tr>")
     head = "<tr><th>source</th><th>translation</th><th>reference</th></tr>"
     return f'<table class="examples"><thead>{head}</thead>\n<tbody>{"".join(rows)}</tbody></table>'
-
-
-def _next_steps(steps: Sequence[tuple[str, str]]) -> str:
-    items = "\n".join(
-        f"<li>{shown(purpose)}<pre>{shown(command)}</pre></li>" for purpose, command in steps
-    )
-    return f"<ul>{items}</ul>" if steps else ""

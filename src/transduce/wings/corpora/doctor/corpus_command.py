@@ -69,7 +69,7 @@ def check_corpus(
         print(f"{' + '.join(files)}: {read} ({result.pairs / seconds:,.0f} pairs/s)")
         print_report(result, uncovered)
     if out:
-        page = report_page(" + ".join(Path(file).name for file in files), result, uncovered)
+        page = report_page(files, result, uncovered)
         write_lines(out, [page])
         log(f"Written: {out}")
     if fix:

@@ -1,16 +1,19 @@
 """The report about a corpus: on the terminal, or as a self-contained HTML page without scripts."""
 
+import shlex
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
+from importlib.resources import files as packaged
 from itertools import groupby
 from operator import attrgetter
+from pathlib import Path
 from typing import NamedTuple
 
 from transduce.system.console import count, print_table
 from transduce.text.pairs import Pair
+from transduce.text.plain import STANDARD_INPUT
 from transduce.text.rules import ENCODING, MEANINGS
 from transduce.wings.corpora.doctor.audit import Audit, Finding
-from transduce.wings.inspection.page import document, section, shown
+from transduce.wings.inspection.page import document, header, section, shown
 
 MAX_TEXT_WIDTH = 100  # characters of each text of an example on the terminal
 
@@ -64,10 +67,11 @@ def print_report(audit: Audit, uncovered: Sequence[tuple[str, int]]) -> None:
             print(block.text)
 
 
-def report_page(name: str, audit: Audit, uncovered: Sequence[tuple[str, int]]) -> str:
+def report_page(files: Sequence[str], audit: Audit, uncovered: Sequence[tuple[str, int]]) -> str:
     """The HTML report about a corpus. `uncovered` has the characters that a vocabulary lacks, and their counts."""
+    name = " + ".join(Path(file).name for file in files)
     said = f"{count(audit.pairs, 'pair')}, {direction(audit)}. {summary(audit)}"
-    sections = [f"<header><h1>{shown(name)}</h1><p>{shown(said)}</p></header>"]
+    sections = [header(name, said, _next_steps(files, audit))]
     for block in _blocks(audit, uncovered, ON_PAGE):
         rows = [
             *block.table,
@@ -81,8 +85,24 @@ def report_page(name: str, audit: Audit, uncovered: Sequence[tuple[str, int]]) -
         kind = "pairs" if block.pairs else "numbers"
         content = f'<table class="{kind}">{table}</table><p>{shown(block.text)}</p>'
         sections.append(section(block.heading, content))
-    style = (files("transduce.wings.corpora.doctor") / "report.css").read_text(encoding="utf-8")
+    style = (packaged("transduce.wings.corpora.doctor") / "report.css").read_text(encoding="utf-8")
     return document(f"Corpus report: {name}", "\n".join(sections), style)
+
+
+def _next_steps(files: Sequence[str], audit: Audit) -> list[tuple[str, str]]:
+    """What to do with the corpus, and the commands."""
+    clean = [f"clean-{Path(file).name}" for file in files]
+    can_fix = audit.faulty and not audit.stopped and not {*files} & {*STANDARD_INPUT}
+    source, target = audit.rules.languages
+    codes = ["--from", source, "--to", target] if source and target else []
+    fixed = shlex.join(["transduce", "doctor", *files, *codes, "--fix", *clean])
+    corpus = clean if can_fix else files
+    train = shlex.join(["transduce", "train", "--train", *corpus, *codes, "--out", "MODEL"])
+    return [
+        ("Look at the examples below. A fault is probably bad for training.", ""),
+        *([("Write a copy of the corpus without faults:", fixed)] if can_fix else []),
+        ("Train a model:", train),
+    ]
 
 
 def direction(audit: Audit) -> str:
