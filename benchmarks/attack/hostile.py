@@ -88,6 +88,7 @@ FOREIGN = (
     "localhost@evil.example",
     "127.0.0.1%00.evil.example",
     "localhost,evil.example",
+    "[::1]evil.example",
     "evil.example#localhost",
     *(
         f"{name}{suffix}"
@@ -100,6 +101,8 @@ ORIGINS = (
     "null",
     "https://localhost.evil.example",
     "http://[::1",
+    "http://[::1]evil.example",
+    "http://localhost, http://evil.example",
     "",
     "file://",
     "localhost",
@@ -272,7 +275,11 @@ async def cross_site(server: Server, draw: random.Random, tally: Tally) -> None:
         tally.check(found and found.status == status, outcome, f"{path} {mark} {kind}: {found}")
 
     paths = ("/translate", "/translate_file", "/detect", "/attention")
-    foreign = (*(f"Origin: {origin}" for origin in ORIGINS), "Sec-Fetch-Site: cross-site")
+    foreign = (
+        *(f"Origin: {origin}" for origin in ORIGINS),
+        "Sec-Fetch-Site: cross-site",
+        "Sec-Fetch-Site: Cross-Site",
+    )
     own = (
         "Origin: http://localhost:3000",
         "Origin: http://127.0.0.1",

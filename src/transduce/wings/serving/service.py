@@ -1,6 +1,7 @@
 """Translates texts and documents, detects languages and computes attention for the HTTP routes."""
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -29,7 +30,8 @@ Result = TypeVar("Result")
 AUTO = "auto"
 PAGE = "q.html"  # the name of a request's HTML text
 MAX_INLINE_CHARACTERS = 1000  # shorter texts are planned faster than a thread starts
-LONG_TEXTS = 10  # a document that is longer than this many texts does not delay shorter ones
+# Documents of up to so many times limits.characters do not wait for longer ones.
+LONG_TEXTS = 2, 8, math.inf
 MAX_ATTENTION_CHARACTERS = 200  # of a text whose attention is drawn; maps grow quadratically
 Opened = tuple[Served, ...]  # the models that translate a text one after the other
 
@@ -96,8 +98,7 @@ class Service:
         self.batcher = Batcher(
             limits.queue, limits.queue_tokens, limits.batch_tokens, limits.wait, self.metrics.batch
         )
-        self._for_long = Turns("long")
-        self._for_longest = Turns("longest")
+        self._for_long = {factor: Turns(f"up to {factor} texts") for factor in LONG_TEXTS}
         self._detector = Detector(self.catalogues.default.codes)
 
     @property
@@ -228,8 +229,11 @@ class Service:
             return compute()
         if characters <= self.limits.characters:
             return await asyncio.to_thread(compute)
-        is_longest = characters > LONG_TEXTS * self.limits.characters
-        turns = self._for_longest if is_longest else self._for_long
+        turns = next(
+            turns
+            for factor, turns in self._for_long.items()
+            if characters <= factor * self.limits.characters
+        )
         computed: Result = await turns.run(characters, compute)
         return computed
 

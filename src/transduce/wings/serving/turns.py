@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-# After a second of waiting, a text goes before new texts that have this many characters less.
-CHARACTERS_PER_SECOND = 100_000
+# After a second of waiting, a text goes before new texts that have this many characters less. Ten times as many would
+# let several long documents overtake a short one, which needs turns for reading, splitting and writing.
+CHARACTERS_PER_SECOND = 10_000
 
 
 class Turns:
