@@ -12,11 +12,13 @@ class Example(NamedTuple):
     answer: object
 
 
-PAIR = {"source": "en", "target": "de"}
+ENGLISH_TO_GERMAN = {"source": "en", "target": "de"}
 EXAMPLES = {
-    "/translate": Example({"q": "A dog runs."} | PAIR, {"translatedText": "Ein Hund rennt."}),
+    "/translate": Example(
+        {"q": "A dog runs."} | ENGLISH_TO_GERMAN, {"translatedText": "Ein Hund rennt."}
+    ),
     "/translate_file": Example(
-        {"file": "@messages.po"} | PAIR,
+        {"file": "@messages.po"} | ENGLISH_TO_GERMAN,
         {"translatedFileUrl": "http://localhost:5000/download_file/Zr0Jm2Qy6cT8sVb1XwKdPg.po"},
     ),
     "/detect": Example({"q": "Ein Hund rennt."}, [{"language": "de", "confidence": 87.3}]),

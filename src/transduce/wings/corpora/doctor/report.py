@@ -93,11 +93,10 @@ def _next_steps(files: Sequence[str], audit: Audit) -> list[tuple[str, str]]:
     """What to do with the corpus, and the commands."""
     clean = [f"clean-{Path(file).name}" for file in files]
     can_fix = audit.faulty and not audit.stopped and not {*files} & {*STANDARD_INPUT}
-    source, target = audit.rules.languages
-    codes = ["--from", source, "--to", target] if source and target else []
-    fixed = shlex.join(["transduce", "doctor", *files, *codes, "--fix", *clean])
-    corpus = clean if can_fix else files
-    train = shlex.join(["transduce", "train", "--train", *corpus, *codes, "--out", "MODEL"])
+    corpus = shlex.join(clean if can_fix else files)
+    source, target = (code or "LANGUAGE" for code in audit.rules.languages)
+    fixed = f"transduce doctor {shlex.join(files)} --from {source} --to {target} --fix {shlex.join(clean)}"
+    train = f"transduce train --train {corpus} --from {source} --to {target} --out MODEL"
     return [
         ("Look at the examples below. A fault is probably bad for training.", ""),
         *([("Write a copy of the corpus without faults:", fixed)] if can_fix else []),
