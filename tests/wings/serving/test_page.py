@@ -287,6 +287,7 @@ def test_a_busy_server_is_asked_again_after_the_time_that_it_names(page: Page) -
 
 
 def test_a_slow_server_is_called_slow_and_can_be_asked_again(page: Page) -> None:
+    page.translate("ka lo")
     page.intercept("if (calls++ === 0) await held(); return next(path, options);")
     page.run(
         "const real = setTimeout;"
@@ -294,6 +295,7 @@ def test_a_slow_server_is_called_slow_and_can_be_asked_again(page: Page) -> None
     )
     page.fill("#source-text", "ka lo mi")
     page.wait(lambda: page.text("#notice-text") == "The server is slow: no answer for 30 seconds.")
+    assert page.text("#state") == "Translating …"
     page.click("#notice-action")
     page.translates("ka lo mi")
     assert not page.shows("#notice")
