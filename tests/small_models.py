@@ -24,7 +24,7 @@ SMALL = ModelConfig(
 KINDS = {
     "post": SMALL,
     "pre": replace(SMALL, norm="pre"),
-    "window": replace(SMALL, window=2),
+    "window": with_options(SMALL, window=2),
     "dot": replace(SMALL, attention="dot"),
     "additive": replace(SMALL, attention="additive", d_k=3),
     "experts": with_options(SMALL, experts=3, experts_per_token=2, expert_layers=(2,)),
@@ -57,9 +57,11 @@ KINDS = {
     "swiglu": replace(SMALL, activation="swiglu"),
     "rms": replace(SMALL, rms_norm=True, bias=False),
     "rotary": replace(SMALL, positions="rotary", d_k=6),
-    "rotary, window": replace(SMALL, positions="rotary", window=2),
+    "rotary, window": with_options(SMALL, positions="rotary", window=2),
     "multi-query": replace(SMALL, num_kv_heads=1, d_v=3),
-    "grouped": replace(SMALL, num_kv_heads=2, window=3, bias=False, output_bias=True),
+    "grouped": with_options(
+        SMALL, num_kv_heads=2, window=3, bias=False, output_bias=True
+    ),
     "modern": replace(
         SMALL,
         norm="pre",

@@ -34,7 +34,7 @@ SMALL = ModelConfig(
 )
 KINDS = {
     "post": SMALL,
-    "window": replace(SMALL, window=2),
+    "window": with_options(SMALL, window=2),
     "additive": replace(SMALL, attention="additive", d_k=3),
     "experts": with_options(SMALL, experts=3, experts_per_token=2),
     "recurrent": replace(SMALL, kind="recurrent", attention="additive"),

@@ -27,6 +27,19 @@ class BlockwiseOptions(ModelOptions):
 
 
 @dataclass(frozen=True)
+class WindowOptions(ModelOptions):
+    """Options of restricted self-attention (section 4 of the paper)."""
+
+    families: ClassVar[tuple[str, ...]] = ("transformer",)
+    window: int = option(
+        0,
+        "self-attention reaches fewer than this many positions to each side; 0: all",
+        unit="tokens",
+        paper="0",
+    )
+
+
+@dataclass(frozen=True)
 class ExpertOptions(ModelOptions):
     """Options of mixtures of experts (Shazeer et al., 2017)."""
 

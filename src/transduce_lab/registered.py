@@ -8,13 +8,15 @@ FAMILIES = {
     "convolutional": Family("transduce_lab.families.convolutional:Convolutional", ("positions",)),
     "bytenet": Family("transduce_lab.families.bytenet:ByteNet"),
 }
-ATTENTIONS = {"additive": "transduce_lab.families.additive:make_additive"}
+ATTENTIONS = {"additive": "transduce_lab.families.additive:additive_attention"}
 PARTS = {
+    "self-attention": "transduce_lab.families.restricted:make_restricted",
     "feed-forward": "transduce_lab.families.experts:make_experts",
     "heads ahead": "transduce_lab.families.blockwise:make_heads",
 }
 MODEL_OPTIONS = {
     "blockwise": "transduce_lab.options:BlockwiseOptions",
+    "window": "transduce_lab.options:WindowOptions",
     "experts": "transduce_lab.options:ExpertOptions",
     "recurrent": "transduce_lab.options:RecurrentOptions",
     "kernel": "transduce_lab.options:KernelOptions",

@@ -124,12 +124,6 @@ class ModelConfig(FamilyConfig):
     init: Literal["transduce", "xavier", "t2t", "fairseq"] = option(
         "transduce", "method for the initial weights"
     )
-    window: int = option(
-        0,
-        "self-attention reaches fewer than this many positions to each side; 0: all",
-        unit="tokens",
-        paper="0",
-    )
 
     @property
     def shape(self) -> str:

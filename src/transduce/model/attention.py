@@ -1,8 +1,8 @@
 """Scaled dot-product attention and multi-head attention (section 3.2 of the paper).
 
 b = sentences, r = rows (hypotheses), h = heads, t = query positions, s = key positions, d = channels of a head.
-Masks are boolean: True where a query may attend to a key. Attention within a window is in `restricted.py`, and faster
-ways to compute what this file describes are in `kernels.py`.
+Masks are boolean: True where a query may attend to a key. Faster ways to compute what this file describes are in
+`kernels.py`.
 """
 
 import math
@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transduce.config.families import DOT_PRODUCTS, make_part
 from transduce.config.schema import ModelConfig
 from transduce.model.embedding import RotaryPositions
 from transduce.model.kernels import attend_by_sentence, prefers_fused_attention
@@ -119,3 +120,14 @@ class MultiHeadAttention(nn.Module):
     def _split(self, x: Tensor, heads: int) -> Tensor:
         """(b, s, h * d) -> (b, h, s, d)."""
         return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def make_attention(config: ModelConfig, *, to_self: bool) -> MultiHeadAttention:
+    """Make the attention module that `config` describes. Only self-attention (`to_self`) has rotary positions."""
+    kind: type[MultiHeadAttention] = MultiHeadAttention
+    if config.attention not in DOT_PRODUCTS:
+        kind = make_part(config.attention)
+    other: MultiHeadAttention | None = None
+    if config.more:
+        other = make_part("self-attention", kind, config, to_self=to_self)
+    return other or kind(config, rotary=to_self and config.positions == "rotary")

@@ -12,9 +12,8 @@ from torch import Tensor, nn
 
 from transduce.config.families import make_part
 from transduce.config.schema import PAD, ModelConfig
-from transduce.model.attention import KeyValues
+from transduce.model.attention import KeyValues, make_attention
 from transduce.model.embedding import Dropout, Embedding, make_positions
-from transduce.model.restricted import make_attention
 from transduce.model.seq2seq import Memory, Seq2Seq, State
 
 

@@ -19,7 +19,6 @@ ZERO = (0,)
 VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that each of FORMATS supports; None: all
     #                          ctranslate2       argos             huggingface       onnx
     "model.kind":              4 * [("transformer",)],
-    "model.window":            4 * [ZERO],
     "model.attention":         [("scaled",),     ("scaled",),      ("scaled",),      ("scaled", "dot")],
     "model.d_k":               [ZERO,            ZERO,             ZERO,             None],
     "model.d_v":               [ZERO,            ZERO,             ZERO,             None],

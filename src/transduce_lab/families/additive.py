@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from transduce.config.schema import ModelConfig
 from transduce.model.attention import MultiHeadAttention
-from transduce.model.restricted import RestrictedAttention
 
 
 class Additive(nn.Module):
@@ -43,10 +42,6 @@ class AdditiveAttention(MultiHeadAttention):
         return scores
 
 
-class RestrictedAdditiveAttention(RestrictedAttention, AdditiveAttention):
-    """Additive self-attention to the keys that are less than `model.window` positions away from the query."""
-
-
-def make_additive(config: ModelConfig, *, restricted: bool) -> AdditiveAttention:
-    """Make the attention module of a Transformer, for a window if it is `restricted`."""
-    return RestrictedAdditiveAttention(config) if restricted else AdditiveAttention(config)
+def additive_attention() -> type[MultiHeadAttention]:
+    """The attention modules of a Transformer with model.attention=additive."""
+    return AdditiveAttention

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transduce.config.schema import ModelConfig
-from transduce.model.restricted import make_attention
+from transduce.config.schema import ModelConfig, with_options
+from transduce.model.attention import make_attention
 
 KERNEL, NEIGHBOURHOOD, MAX_HEADS = 3, 64, 8
 
@@ -15,7 +15,7 @@ class SelfAttention(nn.Module):
 
     def __init__(self, d: int, window: int = 0):
         super().__init__()
-        config = ModelConfig(d_model=d, num_heads=min(MAX_HEADS, d), window=window)
+        config = with_options(ModelConfig(d_model=d, num_heads=min(MAX_HEADS, d)), window=window)
         self.attention = make_attention(config, to_self=True)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -37,7 +37,7 @@ SHAPES = {
     "post": SMALL,
     "pre": with_options(SMALL, norm="pre", block_size=2),
     "rotary": with_options(SMALL, positions="rotary", num_kv_heads=2, block_size=3),
-    "window": replace(SMALL, window=3),
+    "window": with_options(SMALL, window=3),
     "bias": with_options(SMALL, output_bias=True, block_size=9),
     "learned": with_options(
         SMALL, positions="learned", max_positions=16, block_size=9

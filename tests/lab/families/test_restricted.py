@@ -1,4 +1,4 @@
-"""Tests of transduce/model/restricted.py."""
+"""Tests of transduce_lab/families/restricted.py."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from transduce.model.attention import (
     causal_mask,
     dot_products,
 )
-from transduce.model.restricted import attend_nearby, window_mask
+from transduce_lab.families.restricted import attend_nearby, window_mask
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -1,4 +1,4 @@
-"""Self-attention restricted to nearby positions (section 4 of the paper), and a function that makes attention modules.
+"""Self-attention restricted to nearby positions (section 4 of the paper).
 
 b = sentences, h = heads, t = query positions, s = key positions, n = t = s in full sequences, d = channels of a head.
 """
@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transduce.config.families import DOT_PRODUCTS, make_part
 from transduce.config.schema import ModelConfig
 from transduce.model.attention import MultiHeadAttention
 from transduce.model.recording import attention_record
+from transduce_lab.options import WindowOptions
 
 
 def attend_nearby(
@@ -85,7 +85,7 @@ class RestrictedAttention(MultiHeadAttention):
 
     def __init__(self, config: ModelConfig, *, rotary: bool = False):
         super().__init__(config, rotary=rotary)
-        self.window = config.window
+        self.window = WindowOptions.of(config).window
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         """Attend in the window. q (b, h, t, d_k); k, v (b, h, s, d); key mask (b, 1, 1, s) -> (b, h, t, d_v)."""
@@ -107,18 +107,12 @@ class RestrictedAttention(MultiHeadAttention):
         )
 
 
-def make_attention(config: ModelConfig, *, to_self: bool) -> MultiHeadAttention:
-    """Make the attention module that `config` describes.
-
-    Only self-attention (`to_self`) can have a window or rotary positions.
-    """
-    restricted = to_self and config.window > 0
-    if config.attention not in DOT_PRODUCTS:
-        other: MultiHeadAttention = make_part(config.attention, config, restricted=restricted)
-        return other
-    rotary = to_self and config.positions == "rotary"
-    return (
-        RestrictedAttention(config, rotary=rotary)
-        if restricted
-        else MultiHeadAttention(config, rotary=rotary)
-    )
+def make_restricted(
+    kind: type[MultiHeadAttention], config: ModelConfig, *, to_self: bool
+) -> MultiHeadAttention | None:
+    """Make self-attention of a kind within model.window. Returns None without a window, or if not `to_self`."""
+    if not (to_self and WindowOptions.of(config).window):
+        return None
+    restricted = type(f"Restricted{kind.__name__}", (RestrictedAttention, kind), {})
+    attention: MultiHeadAttention = restricted(config, rotary=config.positions == "rotary")
+    return attention
