@@ -55,6 +55,7 @@ FAMILIES: list[type[Seq2Seq]] = [
 ]
 MODEL_OPTIONS: list[type[ModelOptions]] = [
     options.BlockwiseOptions,
+    options.WindowOptions,
     options.ExpertOptions,
     options.RecurrentOptions,
     options.KernelOptions,

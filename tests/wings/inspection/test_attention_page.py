@@ -23,7 +23,7 @@ from hypothesis.extra.numpy import arrays
 
 from command_line import run
 from models import publish_model
-from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig
+from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig, with_options
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import PLAIN_SEARCH, length_penalty
@@ -98,7 +98,7 @@ def config_of(tokenizer: Tokenizer, **options: object) -> ModelConfig:
         "num_encoder_layers": 2,
         "num_decoder_layers": 2,
     }
-    return ModelConfig(**{"vocab_size": tokenizer.target.size, **sizes, **options})
+    return with_options(ModelConfig(), **{"vocab_size": tokenizer.target.size, **sizes, **options})
 
 
 def model_of(tokenizer: Tokenizer, **options: object) -> Seq2Seq:
