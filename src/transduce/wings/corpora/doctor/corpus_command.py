@@ -33,6 +33,8 @@ from transduce.wings.corpora.doctor.audit import Audit, audit
 from transduce.wings.corpora.doctor.repair import check_form, write_repaired
 from transduce.wings.corpora.doctor.report import direction, print_report, report_page
 
+MAX_PROCESSES = 1024
+
 
 def check_corpus(
     files: Sequence[str],
@@ -49,8 +51,8 @@ def check_corpus(
 
     The repaired corpus keeps the pairs that only break rules of `suspicions`.
     """
-    if threads < 0:
-        raise UserError(f"--threads must be at least 0, not {threads}.")
+    if not 0 <= threads <= MAX_PROCESSES:
+        raise UserError(f"--threads must be from 0 to {MAX_PROCESSES:,}, not {threads:,}.")
     lists = [Path(fix[0] + suffix) for suffix in DOCTORS_LISTS] if fix else []
     _check_outputs([*map(Path, fix), *lists], out, (*files, *rules.test))
     if fix:
