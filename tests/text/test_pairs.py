@@ -92,6 +92,23 @@ def test_doctor_lists_in_a_corpus_folder_are_ignored(folder):
     assert [pair.origin.file for pair in read_pairs([str(folder / "mem")])] == files[:1]
 
 
+@given(
+    st.lists(st.tuples(st.text() | st.none(), st.text()), min_size=1),
+    st.sampled_from([None, 0, 2]),
+)
+def test_json_is_an_array_or_lines_or_pretty_printed(folder, pairs, indent):
+    objects = [{"source": source, "target": target} for source, target in pairs]
+    for content in (
+        json.dumps(objects, indent=indent),
+        "".join(json.dumps(each, indent=indent) + "\n" for each in objects),
+    ):
+        file = write(folder, "any.jsonl", content)
+        read = list(read_pairs([file]))
+        assert [pair[:2] for pair in read] == [(source or "", target) for source, target in pairs]
+        lines = content.split("\n")
+        assert all("{" in lines[pair.origin.line - 1] for pair in read)
+
+
 @given(st.lists(st.tuples(st.text(), st.text())), st.booleans())
 def test_jsonl_holds_every_text(folder, pairs, escaped):
     lines = [json.dumps({"source": s, "target": t}, ensure_ascii=escaped) + "\n" for s, t in pairs]
@@ -148,7 +165,10 @@ def test_unequal_files_are_refused_with_both_counts(folder):
             '{"en": "a", "text": 3}\n',
             r'"src" and "tgt", found "en" \(a string\), "text" \(a number\)',
         ),
-        ("null.jsonl", '{"source": "a", "target": null}\n', r'"target" \(null\)'),
+        ("null.jsonl", '{"source": null, "text": "a"}\n', r'found "source" \(null\)'),
+        ("cut.jsonl", '[{"source": "a", "target": "b"},\n', ":1: not valid JSON"),
+        ("odd.jsonl", '[{"source": "a",\n"target" "b"}]', ":2: not valid JSON: .* at column 10"),
+        ("corpus.json", "[]", "Rename a .json file of pairs to .jsonl."),
         (
             "half.jsonl",
             '{"source": "a", "target": "\\ud83d"}\n',

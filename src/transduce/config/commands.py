@@ -91,6 +91,7 @@ COMMANDS = {
     ),
 }
 OPTIONS = {  # what the option of a command, or in a recipe, needs
+    "JSON of several lines": f"{_WINGS}.corpora.json_objects:objects",
     "data.rules": f"{_WINGS}.rules.more_rules:MoreRules",
     "glossary": f"{_WINGS}.terms.glossary:Glossary",
     "glossary search": f"{_WINGS}.terms.enforce:enforce",

@@ -574,6 +574,17 @@ def test_realigning_keeps_other_columns_and_keys(tmp_path, sentences, capsys, su
     assert len(kept) > 0.97 * len(sentences)
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_clean_copy_of_an_array_has_an_object_in_each_line(indent, tmp_path, capsys):
+    pairs = [("A dog runs.", "Ein Hund läuft."), ("A cat", None), ("A cow", "Eine Kuh")]
+    rows = [{"en": en, "de": de, "id": number} for number, (en, de) in enumerate(pairs)]
+    corpus, clean_copy = tmp_path / "array.jsonl", tmp_path / "clean.jsonl"
+    corpus.write_text(json.dumps(rows, indent=indent), encoding="utf-8")
+    languages = ["--from", "en", "--to", "de", "--only", "misaligned"]
+    assert run(capsys, "doctor", corpus, *languages, "--fix", clean_copy)[0] == 0
+    assert list(map(json.loads, written(clean_copy))) == [rows[0], rows[2]]
+
+
 FRENCH = "Le café est déjà fermé à Noël."
 
 
@@ -799,7 +810,7 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
             ["corpus.tsv", "--only", "copied", "--without", "copied"],
             "every rule that is to be checked",
         ),
-        (["corpus.tsv", "--threads", "-3"], "must be at least 0, not -3"),
+        (["corpus.tsv", "--threads", "-3"], "must be from 0 to 1,024, not -3"),
         (["a.en", "a.de", "--fix", "b.en", "-"], "--fix needs names of files, not /dev/stdin"),
         (["corpus.tsv", "--fix=-"], "--fix needs names of files, not -"),
         (["a.en", "a.de", "--fix", "/dev/fd/1", "b.de"], "--fix needs names of files"),

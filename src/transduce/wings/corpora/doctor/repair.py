@@ -1,7 +1,8 @@
 """Removes or repairs the faulty pairs of a corpus after its audit."""
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import repeat, tee, zip_longest
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from transduce.system.errors import UserError
 from transduce.system.files import write_file
 from transduce.text import jsonl
-from transduce.text.encoding_errors import readable
+from transduce.text.encoding_errors import UNDECODED, readable
 from transduce.text.pairs import Pair, are_line_aligned, read_pairs
 from transduce.text.plain import read_lines, suffixes, without_byte_order_mark
 from transduce.text.rules import ENCODING, MEANINGS, MISALIGNED
@@ -17,6 +18,8 @@ from transduce.wings.corpora.doctor.audit import Audit, Verdict
 from transduce.wings.corpora.doctor.windows import as_windows
 from transduce.wings.rules.misalignment import at_offsets
 
+# A lone surrogate that is no undecoded byte.
+HALF = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 LINE_BY_LINE = (".tsv", ".tab", ".txt", ".jsonl")  # bilingual formats with one pair per line
 
 
@@ -56,9 +59,12 @@ def write_repaired(
     bilingual format, other columns and JSON keys keep their undecoded bytes.
     """
     keeps_lines = len(files) == 1 and suffixes(files[0])[0] == suffixes(outputs[0])[0]
-    lines = (
-        without_byte_order_mark(read_lines(files[0], lenient=True)) if keeps_lines else repeat("")
-    )
+    lines: Iterable[str] = repeat("")
+    if keeps_lines and suffixes(files[0])[0] == ".jsonl":
+        objects = jsonl.read_objects(files[0], lenient=True)
+        lines = (text.replace("\n", " ") for _, text in objects)
+    elif keeps_lines:
+        lines = without_byte_order_mark(read_lines(files[0], lenient=True))
     with ExitStack() as stack:
         kept = [stack.enter_context(write_file(Path(each).resolve())) for each in outputs]
         left_out, *repaired = [stack.enter_context(write_file(each)) for each in lists]
@@ -99,8 +105,19 @@ def _pairs(
 def _with_texts(line: str, pair: Pair, file: str, languages: tuple[str, str]) -> str:
     """A line of a bilingual file with the texts of `pair`."""
     if suffixes(file)[0] == ".jsonl":
-        return jsonl.with_target(line, pair.target, languages, pair.source)
+        return with_target(line, pair.target, languages, pair.source)
     return "\t".join([pair.source, pair.target, *line.split("\t")[2:]])
+
+
+def with_target(line: str, target: str, languages: tuple[str, str], source: str = "") -> str:
+    """Replace the target text in a JSON line, and the source text unless `source` is empty."""
+    outer = json.loads(line)
+    record = jsonl.pair_object(outer, "")
+    keys = jsonl.pair_keys(record, languages, "")
+    record |= {keys[0]: source or record[keys[0]], keys[1]: target}
+    # Bytes of other keys stay bytes.
+    halves = HALF if UNDECODED.search(line) else jsonl.LONE_SURROGATE
+    return halves.sub(lambda half: f"\\u{ord(half[0]):04x}", json.dumps(outer, ensure_ascii=False))
 
 
 def _as_json(rule: str, pair: Pair, **more: int) -> bytes:
