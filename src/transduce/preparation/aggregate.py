@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.config.commands import check
 from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig
 from transduce.inline.placeholder_tokens import with_shared_tokens
-from transduce.preparation.check_languages import check_languages
 from transduce.preparation.passes import directed, rules_of
 from transduce.preparation.prepared import check_pairs
 from transduce.preparation.staging import Column, StagedPairs, StagedTexts
@@ -31,7 +31,7 @@ from transduce.tokens.vocabulary import LANGUAGE_TAG
 
 # The sample of a large corpus has at least this many times MAX_LEARNING_SENTENCES texts.
 SAMPLE_FACTOR = 8
-FEW_PAIRS = 100  # of a language pair: fewer are warned of
+MIN_DIRECTION_PAIRS = 100  # of a language pair: fewer are warned of
 MAX_COPIES = 100  # of the texts of a small language, to learn the vocabulary from
 
 Corpora = Sequence[Sequence[StagedPairs]]  # the parts of every corpus
@@ -56,12 +56,12 @@ def aggregate(data: DataConfig, corpora: Corpora, replayed: Sequence[Pair] = ())
     cleaning = Cleaning()
     for parts in corpora:
         leave_out(parts, data, cleaning)
-    check_languages(data, corpora)
+    check("check of a corpus")(data, corpora)
     held_out, dropped = _hold_out(data, corpora, cleaning, replayed)
     numbers = [sum(part.count() for part in parts) for parts in corpora]
     check_pairs(data, numbers, cleaning)
     for corpus, number in zip(data.corpora, numbers, strict=True):
-        if data.directions and number < FEW_PAIRS:
+        if data.directions and number < MIN_DIRECTION_PAIRS:
             pairs = f"{count(number, 'pair')} from {corpus.source} to {corpus.target}"
             log(f"Warning: {' + '.join(corpus.files)} has only {pairs}.")
     return Aggregate(cleaning, held_out, dropped, sum(numbers))

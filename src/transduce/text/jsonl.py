@@ -67,7 +67,9 @@ def read_objects(path: str, *, lenient: bool = False) -> Iterator[tuple[int, str
     numbered = enumerate(without_byte_order_mark(read_lines(path, lenient=lenient)), start=1)
     for number, line in numbered:
         if BEGINNING.match(line):
-            yield from option("JSON of several lines")(number, [line, *(more for _, more in numbered)])
+            yield from option("JSON of several lines")(
+                number, [line, *(more for _, more in numbered)]
+            )
         else:
             yield number, line
 

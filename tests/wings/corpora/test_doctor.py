@@ -22,7 +22,6 @@ from transduce.preparation import passes
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE, verify
 from transduce.text.clean import Cleaning
-from transduce.text.identify import identifier, share_of_wrong_texts
 from transduce.text.pair_batch import PairBatch, TextColumn
 from transduce.text.pairs import read_pairs
 from transduce.text.rules import (
@@ -55,6 +54,7 @@ from transduce.wings.corpora.doctor import audit as auditing
 from transduce.wings.corpora.doctor import folder
 from transduce.wings.corpora.doctor.audit import audit
 from transduce.wings.export.exporting import export
+from transduce.wings.rules.identify import identifier, share_of_wrong_texts
 from transduce.wings.rules.more_rules import LENGTH_RULES
 
 # Rules that need no other pair.

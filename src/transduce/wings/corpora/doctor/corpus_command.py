@@ -14,7 +14,6 @@ from transduce.config.schema import UNK
 from transduce.system.console import count, log, with_progress
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
-from transduce.text.identify import identifier
 from transduce.text.languages import languages_of
 from transduce.text.pairs import DOCTORS_LISTS, check_file_names, read_pairs
 from transduce.text.plain import STANDARD_INPUT, check_output, write_lines
@@ -32,6 +31,8 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.corpora.doctor.audit import Audit, audit
 from transduce.wings.corpora.doctor.repair import check_form, write_repaired
 from transduce.wings.corpora.doctor.report import direction, print_report, report_page
+from transduce.wings.rules.corpus_faults import SIDE_NAMES, repairable
+from transduce.wings.rules.identify import identifier
 
 MAX_PROCESSES = 1024
 
@@ -182,6 +183,15 @@ def _as_json(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float)
             }
             for finding in audit.findings()
         },
+        "corpus": [
+            {
+                **each._asdict(),
+                "side": SIDE_NAMES[each.side],
+                "share": each.share,
+                **origin._asdict(),
+            }
+            for each, origin in audit.corpus_faults()
+        ],
         "stretches": [stretch._asdict() for stretch in audit.stretches],
         "uncovered": dict(uncovered),
     }
@@ -202,9 +212,17 @@ def _fix(
         )
     left_out, repaired = lists
     repaired.unlink(missing_ok=True)
-    write_repaired(files, languages, audit, outputs, lists if audit.repaired else [left_out])
-    removed = audit.faulty - audit.repaired
+    faults = [
+        {each.fault for each, _ in audit.corpus_faults() if each.side == side} for side in (0, 1)
+    ]
+    chosen = repairable(set().union(*faults))
+    repairs = [[name for name in chosen if name in its] for its in faults]
+    repaired_lists = lists if audit.repaired else [left_out]
+    blank = write_repaired(files, languages, audit, outputs, repaired_lists, repairs)
+    removed = audit.faulty - audit.repaired + blank
     written = f"Written: {' '.join(outputs)} ({count(audit.pairs - removed, 'pair')}), {left_out} ({removed:,})"
     if audit.repaired:
         written += f", {repaired} ({count(audit.repaired, 'kept pair')})"
+    if chosen:
+        written += f". Repaired in all texts: {', '.join(chosen)}"
     log(written)

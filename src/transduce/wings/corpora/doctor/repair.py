@@ -13,9 +13,10 @@ from transduce.text import jsonl
 from transduce.text.encoding_errors import UNDECODED, readable
 from transduce.text.pairs import Pair, are_line_aligned, read_pairs
 from transduce.text.plain import read_lines, suffixes, without_byte_order_mark
-from transduce.text.rules import ENCODING, MEANINGS, MISALIGNED
+from transduce.text.rules import EMPTY, ENCODING, MEANINGS, MISALIGNED
 from transduce.wings.corpora.doctor.audit import Audit, Verdict
 from transduce.wings.corpora.doctor.windows import as_windows
+from transduce.wings.rules.corpus_faults import repaired as repaired_text
 from transduce.wings.rules.misalignment import at_offsets
 
 # A lone surrogate that is no undecoded byte.
@@ -52,8 +53,12 @@ def write_repaired(
     audit: Audit,
     outputs: Sequence[str],
     lists: Sequence[Path],
-) -> None:
+    repairs: Sequence[Sequence[str]] = ((), ()),
+) -> int:
     """Read a corpus again, and write the pairs without faults to `outputs`.
+
+    `repairs` are faults of the whole corpus to repair in the sources and in the targets. Returns how many pairs are left
+    out because the repair leaves a side blank.
 
     `lists` are the files for the removed pairs and, if there are any, for the repaired pairs. In an output of the same
     bilingual format, other columns and JSON keys keep their undecoded bytes.
@@ -69,22 +74,35 @@ def write_repaired(
         kept = [stack.enter_context(write_file(Path(each).resolve())) for each in outputs]
         left_out, *repaired = [stack.enter_context(write_file(each)) for each in lists]
         pairs = _pairs(files, languages, audit)
+        codes = audit.rules.languages
+        blank = 0
         for (pair, verdict), line in zip(pairs, lines, strict=keeps_lines):
             if verdict.rule:
                 left_out.write(_as_json(tuple(MEANINGS)[verdict.rule - 1], pair))
                 continue
+            texts = [
+                repaired_text(text, faults, code)
+                for text, faults, code in zip(pair[:2], repairs, codes, strict=True)
+            ]
+            if not all(map(str.strip, texts)):
+                left_out.write(_as_json(EMPTY, pair))
+                blank += 1
+                continue
+            is_changed = verdict.repaired or texts != [*pair[:2]]
+            pair = pair._replace(source=texts[0], target=texts[1])
             if verdict.repaired:
                 rule = MISALIGNED if verdict.offset else ENCODING
                 repaired[0].write(_as_json(rule, pair, offset=verdict.offset))
             if keeps_lines:
-                whole = _with_texts(line, pair, files[0], languages) if verdict.repaired else line
+                whole = _with_texts(line, pair, files[0], languages) if is_changed else line
                 kept[0].write(f"{whole}\n".encode(errors="surrogateescape"))
             elif len(kept) == 2:
                 for file, text in zip(kept, pair[:2], strict=True):
                     file.write(f"{text}\n".encode())
             else:
-                texts = {"source": pair.source, "target": pair.target}
-                kept[0].write(f"{json.dumps(texts, ensure_ascii=False)}\n".encode())
+                record = {"source": pair.source, "target": pair.target}
+                kept[0].write(f"{json.dumps(record, ensure_ascii=False)}\n".encode())
+    return blank
 
 
 def _pairs(
