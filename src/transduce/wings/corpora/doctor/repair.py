@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from itertools import repeat, tee, zip_longest
+from itertools import chain, islice, repeat, tee, zip_longest
 from pathlib import Path
 
 from transduce.system.errors import UserError
@@ -14,6 +14,7 @@ from transduce.text.encoding_errors import UNDECODED, readable
 from transduce.text.pairs import Pair, are_line_aligned, read_pairs
 from transduce.text.plain import read_lines, suffixes, without_byte_order_mark
 from transduce.text.rules import EMPTY, ENCODING, MEANINGS, MISALIGNED
+from transduce.text.tsv import SAMPLE_LINES, text_columns
 from transduce.wings.corpora.doctor.audit import Audit, Verdict
 from transduce.wings.corpora.doctor.windows import as_windows
 from transduce.wings.rules.corpus_faults import repaired as repaired_text
@@ -57,19 +58,23 @@ def write_repaired(
 ) -> int:
     """Read a corpus again, and write the pairs without faults to `outputs`.
 
-    `repairs` are faults of the whole corpus to repair in the sources and in the targets. Returns how many pairs are left
-    out because the repair leaves a side blank.
+    `repairs` are faults of the whole corpus to repair in the sources and in the targets. Returns how many pairs are
+    left out because the repair leaves a side blank.
 
     `lists` are the files for the removed pairs and, if there are any, for the repaired pairs. In an output of the same
     bilingual format, other columns and JSON keys keep their undecoded bytes.
     """
     keeps_lines = len(files) == 1 and suffixes(files[0])[0] == suffixes(outputs[0])[0]
     lines: Iterable[str] = repeat("")
+    columns = 0, 1
     if keeps_lines and suffixes(files[0])[0] == ".jsonl":
         objects = jsonl.read_objects(files[0], lenient=True)
         lines = (text.replace("\n", " ") for _, text in objects)
     elif keeps_lines:
         lines = without_byte_order_mark(read_lines(files[0], lenient=True))
+        sample = list(islice(lines, SAMPLE_LINES))
+        columns = text_columns(sample)
+        lines = chain(sample, lines)
     with ExitStack() as stack:
         kept = [stack.enter_context(write_file(Path(each).resolve())) for each in outputs]
         left_out, *repaired = [stack.enter_context(write_file(each)) for each in lists]
@@ -94,7 +99,9 @@ def write_repaired(
                 rule = MISALIGNED if verdict.offset else ENCODING
                 repaired[0].write(_as_json(rule, pair, offset=verdict.offset))
             if keeps_lines:
-                whole = _with_texts(line, pair, files[0], languages) if is_changed else line
+                whole = (
+                    _with_texts(line, pair, files[0], languages, columns) if is_changed else line
+                )
                 kept[0].write(f"{whole}\n".encode(errors="surrogateescape"))
             elif len(kept) == 2:
                 for file, text in zip(kept, pair[:2], strict=True):
@@ -120,11 +127,16 @@ def _pairs(
         yield Pair(decode(pair.source), decode(other.target), pair.origin), verdict
 
 
-def _with_texts(line: str, pair: Pair, file: str, languages: tuple[str, str]) -> str:
-    """A line of a bilingual file with the texts of `pair`."""
+def _with_texts(
+    line: str, pair: Pair, file: str, languages: tuple[str, str], columns: tuple[int, int]
+) -> str:
+    """A line of a bilingual file with the texts of `pair`; `columns` are those of the texts of a .tsv file."""
     if suffixes(file)[0] == ".jsonl":
         return with_target(line, pair.target, languages, pair.source)
-    return "\t".join([pair.source, pair.target, *line.split("\t")[2:]])
+    cells = line.split("\t")
+    for column, text in zip(columns, pair[:2], strict=True):
+        cells[column] = text
+    return "\t".join(cells)
 
 
 def with_target(line: str, target: str, languages: tuple[str, str], source: str = "") -> str:
