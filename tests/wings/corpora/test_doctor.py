@@ -585,6 +585,22 @@ def test_a_clean_copy_of_an_array_has_an_object_in_each_line(indent, tmp_path, c
     assert list(map(json.loads, written(clean_copy))) == [rows[0], rows[2]]
 
 
+def test_a_fault_of_the_whole_corpus_is_named_first_and_repaired(tmp_path, sentences, capsys):
+    corpus, mended = tmp_path / "corpus.tsv", tmp_path / "mended.tsv"
+    texts = [(source, target.replace("'", " ")) for source, target in sentences[:300]]
+    quoted = [f'12\t{source}\t13\t"{target}"\tmore\n' for source, target in texts]
+    corpus.write_text("".join(quoted), encoding="utf-8")
+    command = ["doctor", corpus, "--from", "en", "--to", "de", "--only", "misaligned"]
+    status, out, said = run(capsys, *command, "--fix", mended, "--out", tmp_path / "a.html")
+    assert status == 0 and "Repaired in all texts: quoted" in said
+    sentence = "100.0% of the targets are in double quotes, as in a .csv file"
+    assert sentence in out and sentence in (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert written(mended) == [f"12\t{source}\t13\t{target}\tmore" for source, target in texts]
+    (fault,) = json.loads(run(capsys, *command, "--json")[1])["corpus"]
+    assert (fault["fault"], fault["side"], fault["share"]) == ("quoted", "targets", 1)
+    assert "whole corpus" not in run(capsys, "doctor", mended, *command[2:])[1]
+
+
 FRENCH = "Le café est déjà fermé à Noël."
 
 

@@ -6,7 +6,7 @@ Such a corpus was made for another program. A model that learns from it writes t
 import html
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from itertools import groupby
@@ -111,10 +111,10 @@ SENTENCE_MARKS = re.compile(rf"^(?:{MARKS})|(?:{MARKS})$", re.MULTILINE)
 TARGET_TAGS = re.compile(r"^(?:>>\w+<<|<2\w+>|__\w{2,3}__|<[a-z]{2,3}(?:_\w+)?>) ?", re.MULTILINE)
 STOPS_AND_COMMAS = re.compile(r"[.,](?= |$)", re.MULTILINE)
 SIDE_NAMES = "sources", "targets"
-TOKENISED, UNKNOWN_WORDS = "tokenised", "unknown-words"
+QUOTED, TOKENISED, UNKNOWN_WORDS = "quoted", "tokenised", "unknown-words"
 # In the order of their repair: a detokenizer must not see marks, and decodes entities.
 CORPUS_FAULTS = {
-    "quoted": CorpusFault(
+    QUOTED: CorpusFault(
         'are in double quotes, as in a .csv file ("")',
         re.compile(r'^"(?:[^"\n]|"")*"$', re.MULTILINE),
         0.5,
@@ -159,7 +159,10 @@ CORPUS_FAULTS = {
         lambda text, _: re.sub(r" @([-/])@ ", r"\1", text),
     ),
     "entities": CorpusFault(
-        "have HTML entities (&amp;, &#39;)", re.compile(HTML_ENTITY), 0.005, _without_entities
+        "have HTML entities (&amp;, &#39;)",
+        re.compile(rf"(?!&amp;{HTML_ENTITY[1:]}){HTML_ENTITY}"),
+        0.005,
+        _without_entities,
     ),
     "line-breaks": CorpusFault(
         r"have line breaks as two characters (\n)",
@@ -243,11 +246,25 @@ def repaired(text: str, faults: Collection[str], code: str) -> str:
     return LINE_SPACES.sub(" ", text).strip() if text != before else text
 
 
-def repairable(faults: Collection[str]) -> list[str]:
-    """The faults that can be repaired here, in the order of repair. Prints why others can't be."""
+def repairs(found: Iterable[Prevalence]) -> tuple[list[str], list[str]]:
+    """The faults to repair in the sources and in the targets, in the order of repair. Prints why others can't be.
+
+    A mark that is a fault of one side is repaired on both, but a side that is not tokenised or quoted stays so.
+    """
+    own = {(each.fault, each.side) for each in found}
+    faults = {fault for fault, _ in own}
     if UNKNOWN_WORDS in faults:
         log("Words that were replaced by <unk> can't be restored.")
+    faults.discard(UNKNOWN_WORDS)
     if TOKENISED in faults and find_spec("sacremoses") is None:
         log("The tokenisation is kept. To undo it, run pip install 'transduce[lab]' first.")
-    missing = {UNKNOWN_WORDS, TOKENISED if find_spec("sacremoses") is None else ""}
-    return [name for name in CORPUS_FAULTS if name in faults and name not in missing]
+        faults.remove(TOKENISED)
+    source, target = (
+        [
+            name
+            for name in CORPUS_FAULTS
+            if name in faults and ((name, side) in own or name not in (QUOTED, TOKENISED))
+        ]
+        for side in (0, 1)
+    )
+    return source, target

@@ -31,7 +31,7 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.corpora.doctor.audit import Audit, audit
 from transduce.wings.corpora.doctor.repair import check_form, write_repaired
 from transduce.wings.corpora.doctor.report import direction, print_report, report_page
-from transduce.wings.rules.corpus_faults import SIDE_NAMES, repairable
+from transduce.wings.rules.corpus_faults import SIDE_NAMES, repairs
 from transduce.wings.rules.identify import identifier
 
 MAX_PROCESSES = 1024
@@ -212,17 +212,13 @@ def _fix(
         )
     left_out, repaired = lists
     repaired.unlink(missing_ok=True)
-    faults = [
-        {each.fault for each, _ in audit.corpus_faults() if each.side == side} for side in (0, 1)
-    ]
-    chosen = repairable(set().union(*faults))
-    repairs = [[name for name in chosen if name in its] for its in faults]
+    chosen = repairs(each for each, _ in audit.corpus_faults())
     repaired_lists = lists if audit.repaired else [left_out]
-    blank = write_repaired(files, languages, audit, outputs, repaired_lists, repairs)
+    blank = write_repaired(files, languages, audit, outputs, repaired_lists, chosen)
     removed = audit.faulty - audit.repaired + blank
     written = f"Written: {' '.join(outputs)} ({count(audit.pairs - removed, 'pair')}), {left_out} ({removed:,})"
     if audit.repaired:
         written += f", {repaired} ({count(audit.repaired, 'kept pair')})"
-    if chosen:
-        written += f". Repaired in all texts: {', '.join(chosen)}"
+    if any(chosen):
+        written += f". Repaired in all texts: {', '.join(dict.fromkeys([*chosen[0], *chosen[1]]))}"
     log(written)
