@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-import numpy as np
-
 from transduce.config.schema import DataConfig
 from transduce.preparation.passes import languages_in
 from transduce.preparation.staging import StagedPairs
@@ -17,7 +15,7 @@ from transduce.text.pairs import Origin, Pair
 from transduce.wings.rules.corpus_faults import prevalences, sentences
 from transduce.wings.rules.identify import foreign_share, share_of_wrong_texts
 
-EXAMINED_PAIRS = 2_000  # of a corpus, spread over all its blocks
+EXAMINED_PAIRS, EXAMINED_BLOCKS = 2_000, 10  # of a corpus, at equal distances
 
 
 def check_corpora(data: DataConfig, corpora: Sequence[Sequence[StagedPairs]]) -> None:
@@ -70,12 +68,14 @@ def _check_names(files: Sequence[str], languages: Sequence[str]) -> None:
 
 
 def _sample(parts: Sequence[StagedPairs]) -> Iterator[Pair]:
-    """The training pairs at equal distances in the corpus, about EXAMINED_PAIRS of them."""
-    blocks = [(part, number) for part in parts for number in range(len(part.block_parts()))]
-    of_each = -(-EXAMINED_PAIRS // max(1, len(blocks)))
-    for part, number in blocks[:: -(-len(blocks) // EXAMINED_PAIRS) or 1]:
-        block = part.read_block(number).where(part.block_parts()[number] == Part.TRAIN)
-        rows = np.arange(0, len(block.sources), -(-len(block.sources) // of_each) or 1)
-        for row in rows.tolist():
+    """About EXAMINED_PAIRS training pairs, from blocks at equal distances in the corpus."""
+    blocks = [
+        (part, number, kinds) for part in parts for number, kinds in enumerate(part.block_parts())
+    ]
+    examined = blocks[:: max(1, len(blocks) // EXAMINED_BLOCKS)]
+    of_each = EXAMINED_PAIRS // max(1, min(len(examined), EXAMINED_BLOCKS))
+    for part, number, kinds in examined:
+        block = part.read_block(number).where(kinds == Part.TRAIN)
+        for row in range(0, len(block.sources), max(1, len(block.sources) // of_each)):
             origin = Origin(part.files[block.files[row]], int(block.lines[row]))
             yield Pair(block.sources[row], block.targets[row], origin)
