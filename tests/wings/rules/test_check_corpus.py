@@ -10,13 +10,15 @@ from transduce.wings.phrasebook.examples import examples
 PAIRS = [(example.english, example.german) for example in examples("train", 300)]
 
 
-def prepared(capsys, folder: Path, pairs, names=("a.en", "a.de"), codes=("en", "de")) -> str:
+def prepared(
+    capsys, folder: Path, pairs, names=("a.en", "a.de"), codes=("en", "de"), options=()
+) -> str:
     """What `transduce prepare` prints about a corpus, on one line."""
     files = [folder / name for name in names]
     for file, texts in zip(files, zip(*pairs, strict=True), strict=True):
         file.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     command = ["prepare", "--out", folder / "out", "--from", codes[0], "--to", codes[1]]
-    status, _, said = run(capsys, *command, "--train", *files, "data.vocab_size=400")
+    status, _, said = run(capsys, *command, "--train", *files, "data.vocab_size=400", *options)
     assert status == 0, said
     return " ".join(said.split())
 
@@ -30,6 +32,12 @@ def test_a_third_language_is_warned_of(tmp_path, capsys):
     said = prepared(capsys, tmp_path, PAIRS, ("a.en", "a.de"), ("en", "fr"))
     assert f"{tmp_path / 'a.de'} is read as fr, but its name says de." in said
     assert "100% of the texts in fr look like de." in said
+
+
+def test_symbols_are_in_no_language(tmp_path, capsys):
+    symbols = [(english, "NOUN VERB DET , ADJ .") for english, _ in PAIRS]
+    options = ["data.symbols=true", "data.joint=false", "data.holdout=0"]
+    assert "Warning" not in prepared(capsys, tmp_path, symbols, options=options)
 
 
 def test_half_a_corpus_in_another_language_is_warned_of(tmp_path, capsys):

@@ -22,8 +22,10 @@ def check_corpora(data: DataConfig, corpora: Sequence[Sequence[StagedPairs]]) ->
     """Raise UserError if nearly all texts of a corpus look like another language of the model than their own.
 
     In a model with one direction, this is a warning unless both sides do, since some languages are hard to tell apart.
-    So is a corpus with many texts in a third language, or with faults of the whole corpus.
+    So is a corpus with many texts in a third language, or with faults of the whole corpus. Trees are not checked.
     """
+    if data.symbols:
+        return
     languages = [languages_in(data, corpus) for corpus in data.corpora]
     codes = set(chain.from_iterable(languages))
     for corpus, its, parts in zip(data.corpora, languages, corpora, strict=True):

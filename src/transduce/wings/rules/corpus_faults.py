@@ -108,7 +108,7 @@ WORD_PIECES = re.compile(r"(?<=\w) ##(?=\w)")
 JOINERS = re.compile(r" ?￭ ?")
 MARKS = r"<s>|</s>|<bos>|<eos>|<sos>|\[CLS\]|\[SEP\]|\[BOS\]|\[EOS\]|<\|(?:startof|endof)text\|>"
 SENTENCE_MARKS = re.compile(rf"^(?:{MARKS})|(?:{MARKS})$", re.MULTILINE)
-TARGET_TAGS = re.compile(r"^(?:>>\w+<<|<2\w+>|__\w{2,3}__|<[a-z]{2,3}(?:_\w+)?>) ?", re.MULTILINE)
+TARGET_TAGS = re.compile(r"^(?:>>\w+<<|<2\w+>|__\w{2,3}__) ?", re.MULTILINE)
 STOPS_AND_COMMAS = re.compile(r"[.,](?= |$)", re.MULTILINE)
 SIDE_NAMES = "sources", "targets"
 QUOTED, TOKENISED, UNKNOWN_WORDS = "quoted", "tokenised", "unknown-words"

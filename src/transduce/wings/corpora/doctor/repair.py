@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain, islice, repeat, tee, zip_longest
 from pathlib import Path
@@ -65,16 +65,7 @@ def write_repaired(
     bilingual format, other columns and JSON keys keep their undecoded bytes.
     """
     keeps_lines = len(files) == 1 and suffixes(files[0])[0] == suffixes(outputs[0])[0]
-    lines: Iterable[str] = repeat("")
-    columns = 0, 1
-    if keeps_lines and suffixes(files[0])[0] == ".jsonl":
-        objects = jsonl.read_objects(files[0], lenient=True)
-        lines = (text.replace("\n", " ") for _, text in objects)
-    elif keeps_lines:
-        lines = without_byte_order_mark(read_lines(files[0], lenient=True))
-        sample = list(islice(lines, SAMPLE_LINES))
-        columns = text_columns(sample)
-        lines = chain(sample, lines)
+    lines, columns = _lines(files[0]) if keeps_lines else (repeat(""), (0, 1))
     with ExitStack() as stack:
         kept = [stack.enter_context(write_file(Path(each).resolve())) for each in outputs]
         left_out, *repaired = [stack.enter_context(write_file(each)) for each in lists]
@@ -86,8 +77,8 @@ def write_repaired(
                 left_out.write(_as_json(tuple(MEANINGS)[verdict.rule - 1], pair))
                 continue
             texts = [
-                repaired_text(text, faults, code)
-                for text, faults, code in zip(pair[:2], repairs, codes, strict=True)
+                repaired_text(pair.source, repairs[0], codes[0]),
+                repaired_text(pair.target, repairs[1], codes[1]),
             ]
             if not all(map(str.strip, texts)):
                 left_out.write(_as_json(EMPTY, pair))
@@ -112,6 +103,16 @@ def write_repaired(
     return blank
 
 
+def _lines(file: str) -> tuple[Iterator[str], tuple[int, int]]:
+    """The lines of a bilingual file, with a pair each, and the columns of the texts of a .tsv file."""
+    if suffixes(file)[0] == ".jsonl":
+        objects = jsonl.read_objects(file, lenient=True)
+        return (text.replace("\n", " ") for _, text in objects), (0, 1)
+    lines = without_byte_order_mark(read_lines(file, lenient=True))
+    sample = list(islice(lines, SAMPLE_LINES))
+    return chain(sample, lines), text_columns(sample)
+
+
 def _pairs(
     files: Sequence[str], languages: tuple[str, str], audit: Audit
 ) -> Iterator[tuple[Pair, Verdict]]:
@@ -134,6 +135,7 @@ def _with_texts(
     if suffixes(file)[0] == ".jsonl":
         return with_target(line, pair.target, languages, pair.source)
     cells = line.split("\t")
+    cells += [""] * (columns[1] + 1 - len(cells))  # a line without a TAB may get a target
     for column, text in zip(columns, pair[:2], strict=True):
         cells[column] = text
     return "\t".join(cells)
