@@ -72,8 +72,11 @@ def _unquoted(text: str, _: str) -> str:
     return (text[1:-1] if is_quoted else text).replace('""', '"')
 
 
-def _joined_sentencepiece(text: str, _: str) -> str:
-    return text.replace(" ", "").replace("▁", " ").strip() if "▁" in text else text
+def _joined(mark: str) -> Callable[[str, str], str]:
+    """Joins pieces of which `mark` begins or ends each word."""
+    return lambda text, _: (
+        text.replace(" ", "").replace(mark, " ").strip() if mark in text else text
+    )
 
 
 def _without_entities(text: str, _: str) -> str:
@@ -103,13 +106,14 @@ def _detokenised(text: str, code: str) -> str:
     return str(_detokenizer(code).detokenize(text.split()))
 
 
+DOUBLED_QUOTES = re.compile(r'^"(?:[^"\n]|"")*""(?:[^"\n]|"")*"$', re.MULTILINE)
 BPE = re.compile(r"(?<=\S)@@(?: |$)", re.MULTILINE)
 WORD_PIECES = re.compile(r"(?<=\w) ##(?=\w)")
 JOINERS = re.compile(r" ?￭ ?")
 MARKS = r"<s>|</s>|<bos>|<eos>|<sos>|\[CLS\]|\[SEP\]|\[BOS\]|\[EOS\]|<\|(?:startof|endof)text\|>"
 SENTENCE_MARKS = re.compile(rf"^(?:{MARKS})|(?:{MARKS})$", re.MULTILINE)
 TARGET_TAGS = re.compile(r"^(?:>>\w+<<|<2\w+>|__\w{2,3}__) ?", re.MULTILINE)
-STOPS_AND_COMMAS = re.compile(r"[.,](?= |$)", re.MULTILINE)
+STOPS_AND_COMMAS = re.compile(r"[.,。।،۔](?= |$)", re.MULTILINE)
 SIDE_NAMES = "sources", "targets"
 QUOTED, TOKENISED, UNKNOWN_WORDS = "quoted", "tokenised", "unknown-words"
 # In the order of their repair: a detokenizer must not see marks, and decodes entities.
@@ -119,6 +123,12 @@ CORPUS_FAULTS = {
         re.compile(r'^"(?:[^"\n]|"")*"$', re.MULTILINE),
         0.5,
         _unquoted,
+    ),
+    "doubled-quotes": CorpusFault(
+        'have doubled quotes in quotes, as in a .csv file ("a ""b""")',
+        DOUBLED_QUOTES,
+        0.002,
+        lambda text, code: _unquoted(text, code) if DOUBLED_QUOTES.fullmatch(text) else text,
     ),
     "sentence-marks": CorpusFault(
         "have marks of sentences (<s>, </s>)", SENTENCE_MARKS, 0.05, _removed(SENTENCE_MARKS)
@@ -137,7 +147,10 @@ CORPUS_FAULTS = {
         "are cut into pieces by SentencePiece (▁)",
         re.compile(r"▁\w"),
         0.01,
-        _joined_sentencepiece,
+        _joined("▁"),
+    ),
+    "word-ends": CorpusFault(
+        "are cut into pieces (</w>)", re.compile(r"\w</w>"), 0.01, _joined("</w>")
     ),
     "twice-escaped": CorpusFault(
         "have entities that were escaped twice (&amp;quot;)",
@@ -147,7 +160,7 @@ CORPUS_FAULTS = {
     ),
     TOKENISED: CorpusFault(
         "are tokenised, as by Moses: there are blanks before full stops and commas",
-        re.compile(r"(?<=\S) [.,](?= |$)", re.MULTILINE),
+        re.compile(r"(?<=\S) [.,。।،۔](?= |$)", re.MULTILINE),
         0.7,
         _detokenised,
         among=STOPS_AND_COMMAS,
