@@ -407,6 +407,22 @@ def test_a_vocabulary_without_the_tag_is_refused(place, tmp_path):
         prepare(data(place), tmp_path / "other", vocab_size=lambda _: 300, tokenizer=tokenizer)
 
 
+@pytest.mark.parametrize("lines", [0, 30])
+def test_languages_without_pairs_are_refused_and_with_few_are_warned_of(lines, tmp_path, capsys):
+    for code, text in texts(200, 7).items():
+        kept = text[:lines] + [""] * (200 - lines) if code == "fr" else text
+        (tmp_path / f"a.{code}").write_text("".join(f"{line}\n" for line in kept))
+    names = files(tmp_path, "a")
+    command = ["prepare", "--out", tmp_path / "out", "data.vocab_size=300", "data.holdout=0"]
+    status, _, said = run(capsys, *command, "--train", *names)
+    if lines:
+        assert status == 0 and f"{names[2]} has only 30 pairs from en to fr." in said, said
+        assert "from de to fr." in said and "from en to de" not in said
+    else:
+        left = f"No training pairs are left in {names[0]}, {names[2]}. "
+        assert status == 2 and left in said and "a blank side" in said
+
+
 def test_a_small_corpus_keeps_nine_tenths_of_its_pairs(place, tmp_path):
     for name, language, lines in (("large", "de", 400), ("small", "fr", 60)):
         for code in ("en", language):

@@ -42,6 +42,7 @@ from transduce.text.formats import CorpusFile, TextKind, read_document
 from transduce.text.pairs import Origin, Pair, read_pairs
 from transduce.tokens.tokenizer import PIECES, Tokenizer
 from transduce.wings.cluster import shards, translating
+from transduce.wings.corpora.doctor.repair import with_target
 from transduce.wings.corpora.fetch import archive, opus
 from transduce.wings.corpora.fetch.table import choose, find, read_table
 from transduce.wings.export import huggingface, marian, marian_reader
@@ -162,10 +163,10 @@ def both(data: bytes, name: str) -> None:
 
 def json_lines(data: bytes) -> None:
     path = str(file("in.jsonl", data))
-    lines = as_text(data).removeprefix("\ufeff").split("\n")
-    for source, _, number in jsonl.read_jsonl(CorpusFile(path, LANGUAGES)):
-        if line := lines[number - 1].strip():
-            other = file("out.jsonl", jsonl.with_target(line, "ein Text", LANGUAGES).encode())
+    found = jsonl.read_jsonl(CorpusFile(path, LANGUAGES))
+    for (source, *_), (_, text) in zip(found, jsonl.read_objects(path), strict=False):
+        if line := text.replace("\n", " ").strip():
+            other = file("out.jsonl", with_target(line, "ein Text", LANGUAGES).encode())
             pairs = list(jsonl.read_jsonl(CorpusFile(str(other), LANGUAGES)))
             expect(pairs == [(source, "ein Text", 1)], "another target changes the source")
     corpus(data, "in.jsonl")

@@ -87,7 +87,9 @@ def _open_streams() -> None:
             os.dup2(os.open(os.devnull, os.O_RDONLY if name == "stdout" else os.O_RDWR), number)
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, mode, closefd=False, errors="backslashreplace"))
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+    # The second is Python's choice in the locale C.
+    is_fatal = getattr(sys.stdout, "errors", "") in ("strict", "surrogateescape")
+    if is_fatal and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     if (columns := os.environ.get("COLUMNS", "")).isdecimal() and int(columns) < MIN_COLUMNS:
         os.environ["COLUMNS"] = str(MIN_COLUMNS)

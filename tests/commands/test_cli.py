@@ -332,8 +332,9 @@ def test_help_needs_no_wide_terminal(columns: str) -> None:
     assert max(map(len, run.stdout.splitlines())) == 20
 
 
-def test_unencodable_characters_are_escaped() -> None:
-    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+def test_unencodable_characters_are_escaped(errors: str) -> None:
+    environment = os.environ | {"PYTHONIOENCODING": f"ascii:{errors}"}
     command = [sys.executable, "-m", "transduce", "train", "--help"]
     assert (
         b"\\u2026"

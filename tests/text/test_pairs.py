@@ -92,6 +92,49 @@ def test_doctor_lists_in_a_corpus_folder_are_ignored(folder):
     assert [pair.origin.file for pair in read_pairs([str(folder / "mem")])] == files[:1]
 
 
+@pytest.mark.parametrize(
+    ("lines", "columns"),
+    [
+        (["1276\tOne try.\t373330\tEin Versuch.", "12\t7\t13\t7"], "2 and 4"),  # Tatoeba
+        (["1.2046\tOne try.\tEin Versuch.", "1.1\t7\t7"], "2 and 3"),  # CCMatrix
+        (["http://a.org/1\thttp://a.de/ www.a.de/2\tOne try.\tEin Versuch.\t0.7"] * 2, "3 and 4"),
+        (["12\t13\tOne try.\tEin Versuch."], "3 and 4"),
+        (["One try.\tEin Versuch.\tCC-BY 2.0 #1 & #2"], ""),  # manythings.org
+        (["One try.\tEin Versuch.\t0.83", "7.5\t7.5\t0.8"], ""),
+        (["12\tzwölf\ta number", "13\tdreizehn\tanother number"], ""),  # a glossary
+        (["1.5\t1,5", "2.5\t2,5"], ""),
+        (["7\t7\ta comment"], ""),
+    ],
+)
+def test_columns_of_scores_addresses_and_numbers_are_not_read(folder, lines, columns, capsys):
+    name = f"{len(lines)}-{len(lines[0])}.tsv"  # the message is printed once for each file
+    file = write(folder, name, "".join(f"{line}\n" for line in lines))
+    first, second = map(int, (columns or "1 and 2").split(" and "))
+    cells = [line.split("\t") for line in lines]
+    read = [pair[:2] for pair in read_pairs([file])]
+    assert read == [(row[first - 1], row[second - 1]) for row in cells]
+    said = " ".join(capsys.readouterr().err.split())
+    named = f"{name}: the texts are read from the columns {columns}."
+    assert named in said if columns else not said
+
+
+@given(
+    st.lists(st.tuples(st.text() | st.none(), st.text()), min_size=1),
+    st.sampled_from([None, 0, 2]),
+)
+def test_json_is_an_array_or_lines_or_pretty_printed(folder, pairs, indent):
+    objects = [{"source": source, "target": target} for source, target in pairs]
+    for content in (
+        json.dumps(objects, indent=indent),
+        "".join(json.dumps(each, indent=indent) + "\n" for each in objects),
+    ):
+        file = write(folder, "any.jsonl", content)
+        read = list(read_pairs([file]))
+        assert [pair[:2] for pair in read] == [(source or "", target) for source, target in pairs]
+        lines = content.split("\n")
+        assert all("{" in lines[pair.origin.line - 1] for pair in read)
+
+
 @given(st.lists(st.tuples(st.text(), st.text())), st.booleans())
 def test_jsonl_holds_every_text(folder, pairs, escaped):
     lines = [json.dumps({"source": s, "target": t}, ensure_ascii=escaped) + "\n" for s, t in pairs]
@@ -131,11 +174,7 @@ def test_unequal_files_are_refused_with_both_counts(folder):
     [
         ("one.tsv", "a\tb\nc\n", r"one\.tsv:2: expected 2 columns, found 1"),
         ("comment.tsv", "# a glossary\na\tb\n", r"comment\.tsv:1: expected 2 columns, found 1"),
-        (
-            "ids.tsv",
-            "1276\tLet's try.\t373330\tVersuchen wir es.\n",
-            r"sentence numbers\. Keep .* `cut -f 2,4`",
-        ),
+        ("ids.tsv", "1\ta\t2\tb\n3\tc\t4\n", r"ids\.tsv:2: expected 4 columns, found 3"),
         (
             "bad.jsonl",
             '{"source": "a", "target": "b"}\n{"source"\n',
@@ -148,7 +187,10 @@ def test_unequal_files_are_refused_with_both_counts(folder):
             '{"en": "a", "text": 3}\n',
             r'"src" and "tgt", found "en" \(a string\), "text" \(a number\)',
         ),
-        ("null.jsonl", '{"source": "a", "target": null}\n', r'"target" \(null\)'),
+        ("null.jsonl", '{"source": null, "text": "a"}\n', r'found "source" \(null\)'),
+        ("cut.jsonl", '[{"source": "a", "target": "b"},\n', ":1: not valid JSON"),
+        ("odd.jsonl", '[{"source": "a",\n"target" "b"}]', ":2: not valid JSON: .* at column 10"),
+        ("corpus.json", "[]", "Rename a .json file of pairs to .jsonl."),
         (
             "half.jsonl",
             '{"source": "a", "target": "\\ud83d"}\n',

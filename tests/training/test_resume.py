@@ -387,10 +387,13 @@ def test_changes_are_named_with_what_they_mean(corpus, tmp_path, capsys):
             f"transduce: {out} was started with {name.replace('__', '.')} = {was}, which can't change to "
             f"{value}. Leave {name.replace('__', '.')} out, or train into a new folder.\n"
         )
-    status, said = run(capsys, arguments(corpus, out, train__steps=12, data__vocab_size=270))
-    assert (
-        status == 2 and "has a vocabulary of 300 tokens already. Leave data.vocab_size out." in said
-    )
+    has_vocabulary = "has a vocabulary of 300 tokens already. Leave data.vocab_size out."
+    for size in (270, 400):
+        status, said = run(capsys, arguments(corpus, out, train__steps=12, data__vocab_size=size))
+        assert status == 2 and has_vocabulary in said
+        other = [*arguments(corpus, tmp_path / "other", data__vocab_size=size), "--init", str(out)]
+        status, said = run(capsys, other)
+        assert status == 2 and has_vocabulary in said
     changes = {
         "train__steps": 9,
         "train__keep_last": 4,

@@ -84,6 +84,16 @@ def test_every_input_is_listed_with_its_hash(place, capsys):
         assert str(place) not in (place / folder / "run.json").read_text(), "nobody typed this path"
 
 
+@pytest.mark.usefixtures("place")
+def test_the_size_that_the_corpus_could_not_fill_is_the_size_of_the_vocabulary(capsys):
+    command = ["train", "--out", "small", "--train", "train.src", "train.tgt"]
+    wanted = {**OPTIONS, "data.vocab_size": 5_000}
+    assert run(capsys, *command, *spelt(wanted))[0] == 0
+    assert run(capsys, *command, *spelt(wanted))[0] == 0
+    status, _, said = run(capsys, *command, *spelt({**wanted, "data.vocab_size": 6_000}))
+    assert status == 2 and "Leave data.vocab_size out." in said
+
+
 def test_the_model_and_the_corpus_to_which_languages_are_added_are_inputs(place, capsys):
     for name, file in (("src", "a.en"), ("tgt", "a.de")):
         shutil.copy(f"train.{name}", file)

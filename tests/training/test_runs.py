@@ -958,6 +958,7 @@ def test_bad_corpora_are_named_and_can_be_mended(kind, place, tmp_path, capsys):
             "model.num_heads=3",
             r"model\.d_model \(16\) must be a multiple of model\.num_heads \(3\)",
         ),
+        ("train.threads=100000", r"train\.threads must be at least 0 and below 1025, not 100000"),
         ("data.vocab_size=100", r"data\.vocab_size must be above \d+, not 100"),
         (
             "data.max_tokens=8",

@@ -8,13 +8,13 @@ from typing import Any
 from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode
 from transduce.commands.test_sets import read_routes, read_test_set, read_translations
-from transduce.config.commands import option
+from transduce.config.commands import check, option
 from transduce.config.parse import parse_assignments
 from transduce.config.schema import DataConfig
 from transduce.system.console import print_table
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
-from transduce.text.languages import language_of, target_of
+from transduce.text.languages import Direction, language_of, target_of
 from transduce.text.multilingual import is_multilingual
 from transduce.text.pairs import are_trees, by_direction
 from transduce.text.plain import check_output, write_lines
@@ -199,6 +199,12 @@ def _evaluate_model(call: Evaluation) -> None:
         refuse_parser(each.tokenizer, each.folder)
     config = decode_config(models[0].config, options)
     directions = by_direction(pairs)
+    for name, its in directions.items():
+        languages = Direction.parse(name) if name else Direction(data.source, data.target)
+        for code, texts in zip(languages, zip(*its, strict=True), strict=False):
+            check("check of a language")(
+                f"the texts in {' and '.join(call.files)}", texts, code, languages
+            )
     if len(directions) > 1:
         if call.output or call.paper_bleu:
             raise UserError(
@@ -237,10 +243,9 @@ def _share_in_other_languages(
     texts: Sequence[str], direction: str, data: DataConfig
 ) -> float | None:
     """The share of translations into the target of a direction that look like another language of the model."""
-    from transduce.text.identify import share_in_other_languages  # too slow for --help
-
     codes = {code for name in data.directions for code in name.split("-")}
-    return share_in_other_languages(texts, target_of(direction), codes)
+    share: float | None = check("check of languages")(texts, target_of(direction), codes)
+    return share
 
 
 def _evaluate_routes(call: Evaluation) -> None:

@@ -122,5 +122,6 @@ def vocabulary_options(folder: Path, chosen: Mapping[str, Any]) -> dict[str, Any
     for name, value in learned.items():
         if chosen.get(name, value) != value:
             raise UserError(f"The vocabulary of {folder} is already learned.", f"Leave {name} out.")
-    check_vocabulary(chosen, Tokenizer.load(folder).source.size, folder)
+    if not chosen.get("data.replay"):  # which adds tokens
+        check_vocabulary(chosen, Tokenizer.load(folder).source.size, folder)
     return learned

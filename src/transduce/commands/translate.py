@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from transduce.commands.options import Assignments, search_options
 from transduce.commands.profile import TRANSLATE_PHASES, print_speed, profiled
 from transduce.commands.recipes import Files, FromCode, ToCode
-from transduce.config.commands import option
+from transduce.config.commands import check, option
 from transduce.decoding.registry import EngineName
 from transduce.decoding.types import Term, Translation, TranslationOptions
 from transduce.system.console import count, log, with_progress
@@ -54,7 +54,7 @@ FLAG_MEANINGS = {  # what is counted, and what it is
     "long": ("text", "with a passage that was too long to translate and was copied"),
 }
 # Fewer are translated in seconds, so that it does not pay to identify their language.
-MANY_LINES = 2000
+MANY_LINES = 100
 MAX_FLAGGED_LINES = 10  # printed for each flag
 
 
@@ -291,17 +291,10 @@ def translate_lines(call: Call) -> None:
 
 
 def _checked(lines: Iterator[str], source: str, target: str) -> Iterator[str]:
-    """The lines of a file. If they are many, warns if nearly all of the first ones look like the target language."""
-    from transduce.text.identify import share_of_wrong_texts  # numpy: too slow for --help
-
+    """The lines of a file. If they are many, warns if the first ones look like another language."""
     first = list(islice(lines, MANY_LINES))
-    share = (
-        share_of_wrong_texts(first, source, {source, target}) if len(first) == MANY_LINES else 0.0
-    )
-    if share:
-        log(
-            f"Warning: {share:.0%} of the first lines look like {target}, but the translation is from {source}."
-        )
+    if len(first) == MANY_LINES:
+        check("check of a language")("the first lines", first, source, [target])
     return chain(first, lines)
 
 

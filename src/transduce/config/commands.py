@@ -91,6 +91,10 @@ COMMANDS = {
     ),
 }
 OPTIONS = {  # what the option of a command, or in a recipe, needs
+    "JSON of several lines": f"{_WINGS}.corpora.json_objects:objects",
+    "check of a corpus": f"{_WINGS}.rules.check_corpus:check_corpora",
+    "check of a language": f"{_WINGS}.rules.identify:warn_of_language",
+    "check of languages": f"{_WINGS}.rules.identify:share_in_other_languages",
     "data.rules": f"{_WINGS}.rules.more_rules:MoreRules",
     "glossary": f"{_WINGS}.terms.glossary:Glossary",
     "glossary search": f"{_WINGS}.terms.enforce:enforce",
@@ -114,3 +118,11 @@ def option(name: str) -> Any:
     if name not in registered:
         raise NotInstalledError(f"`{name}` needs the lab.", Hint.install("lab"))
     return load(registered[name])
+
+
+def check(name: str) -> Any:
+    """What implements an option, or a function that returns None if it is not installed."""
+    try:
+        return option(name)
+    except NotInstalledError:
+        return lambda *_: None

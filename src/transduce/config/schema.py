@@ -359,7 +359,7 @@ class TrainConfig:
         0, "number of validations without improvement after which training stops; 0: no limit"
     )
     seed: int = option(1, "random seed for initialization, batch order and dropout", below=2**63)
-    threads: int = option(0, "CPU threads per process; 0: one per core", unit="threads")
+    threads: int = option(0, "CPU threads per process; 0: one per core", unit="threads", below=1025)
     shard: bool = option(False, "split the model into shards, one per process (FSDP)")
 
 

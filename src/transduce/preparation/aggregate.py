@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.config.commands import check
 from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig
 from transduce.inline.placeholder_tokens import with_shared_tokens
-from transduce.preparation.check_languages import check_languages
 from transduce.preparation.passes import directed, rules_of
-from transduce.preparation.prepared import nothing_left
+from transduce.preparation.prepared import check_pairs
 from transduce.preparation.staging import Column, StagedPairs, StagedTexts
+from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.text.clean import LINES_KEPT, Cleaning
 from transduce.text.hashes import SeenHashes
@@ -30,6 +31,7 @@ from transduce.tokens.vocabulary import LANGUAGE_TAG
 
 # The sample of a large corpus has at least this many times MAX_LEARNING_SENTENCES texts.
 SAMPLE_FACTOR = 8
+MIN_DIRECTION_PAIRS = 100  # of a language pair: fewer are warned of
 MAX_COPIES = 100  # of the texts of a small language, to learn the vocabulary from
 
 Corpora = Sequence[Sequence[StagedPairs]]  # the parts of every corpus
@@ -49,17 +51,20 @@ def aggregate(data: DataConfig, corpora: Corpora, replayed: Sequence[Pair] = ())
     """Decide which staged pairs are used for training and which for validation.
 
     `replayed` are the validation pairs of data.replay. Pairs that share a sentence with them are dropped. Uses about
-    20 bytes of memory per pair. Raises UserError if no training pairs are left.
+    20 bytes of memory per pair. See `check_pairs`.
     """
     cleaning = Cleaning()
     for parts in corpora:
         leave_out(parts, data, cleaning)
-    check_languages(data, corpora)
+    check("check of a corpus")(data, corpora)
     held_out, dropped = _hold_out(data, corpora, cleaning, replayed)
-    pairs = sum(part.count() for part in chain.from_iterable(corpora))
-    if not pairs:
-        raise nothing_left(data, cleaning)
-    return Aggregate(cleaning, held_out, dropped, pairs)
+    numbers = [sum(part.count() for part in parts) for parts in corpora]
+    check_pairs(data, numbers, cleaning)
+    for corpus, number in zip(data.corpora, numbers, strict=True):
+        if data.directions and number < MIN_DIRECTION_PAIRS:
+            pairs = f"{count(number, 'pair')} from {corpus.source} to {corpus.target}"
+            log(f"Warning: {' + '.join(corpus.files)} has only {pairs}.")
+    return Aggregate(cleaning, held_out, dropped, sum(numbers))
 
 
 def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer:

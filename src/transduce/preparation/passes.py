@@ -168,9 +168,19 @@ def _check_multilingual(data: DataConfig, replayed: Collection[str]) -> None:
             )
 
 
-def check_vocabulary(settings: Mapping[str, Any], size: int, folder: Path) -> None:
-    """Raise UserError if data.vocab_size is smaller than `size`, the size of the existing vocabulary."""
-    if settings.get("data.vocab_size", size) < size:
+def check_vocabulary(
+    settings: Mapping[str, Any], size: int, folder: Path, asked: int | None = None
+) -> None:
+    """Raise UserError if data.vocab_size is not `size`, the size of the existing vocabulary.
+
+    The size that was `asked` for is right, too. If it is None, it is unknown, and a larger size is only warned of.
+    """
+    wanted = settings.get("data.vocab_size", size)
+    if wanted > size and asked is None:
+        log(
+            f"Warning: {folder} has a vocabulary of {size:,} tokens. It does not grow to {wanted:,}."
+        )
+    elif wanted not in (size, asked):
         raise UserError(
             f"{folder} has a vocabulary of {size:,} tokens already.",
             "Leave data.vocab_size out.",

@@ -216,7 +216,7 @@ def write_facts(
     seconds: float,
     extend: Callable[[Facts], Facts] | None = None,
 ) -> None:
-    """Write FACTS_FILE, changed by `extend`, and LEFT_OUT_FILE. Raises UserError if there are no training pairs.
+    """Write FACTS_FILE, changed by `extend`, and LEFT_OUT_FILE. See `check_pairs`.
 
     `files`, `held_out` and `dropped` are those of `Facts`.
     """
@@ -240,8 +240,8 @@ def write_facts(
         languages=[[corpus.source, corpus.target] for corpus in data.corpora],
     )
     facts = extend(facts) if extend else facts
-    if not facts.pairs:
-        raise nothing_left(data, cleaning)
+    own = range(len(data.corpora))
+    check_pairs(data, [len(TokenStore(store_path(folder, number))) for number in own], cleaning)
     (folder / FACTS_FILE).write_text(
         json.dumps(dataclasses.asdict(facts), indent=1, ensure_ascii=False), encoding="utf-8"
     )
@@ -255,15 +255,21 @@ def write_facts(
     )
 
 
-def nothing_left(data: DataConfig, cleaning: Cleaning) -> UserError:
-    """The error for a corpus without training pairs."""
-    files = ", ".join(file for corpus in data.corpora for file in corpus.files)
-    if not cleaning.read:
-        return UserError(
-            f"The corpus is empty: there are no lines in {files}.",
-            "Check that this is the right corpus.",
-        )
-    return UserError(f"No training pairs are left in {files}. {' '.join(cleaning.sentences())}")
+def check_pairs(data: DataConfig, pairs: Sequence[int], cleaning: Cleaning) -> None:
+    """Raise UserError if no training pairs are left; in a multilingual model, if none are left of one corpus.
+
+    `pairs` are the numbers of the training pairs of each corpus.
+    """
+    for corpus, number in zip(data.corpora, pairs, strict=True):
+        if number or (any(pairs) and not data.directions):
+            continue
+        files = ", ".join(corpus.files)
+        if not cleaning.read:
+            raise UserError(
+                f"The corpus is empty: there are no lines in {files}.",
+                "Check that this is the right corpus.",
+            )
+        raise UserError(f"No training pairs are left in {files}. {' '.join(cleaning.sentences())}")
 
 
 def _write_lines(path: Path, values: Iterable[Mapping[str, object]]) -> None:

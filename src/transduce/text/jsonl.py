@@ -1,21 +1,20 @@
-"""Reads and writes JSON lines such as {"source": "A dog runs.", "target": "Ein Hund läuft."}."""
+"""Reads JSON lines such as {"source": "A dog runs.", "target": "Ein Hund läuft."}."""
 
 import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
+from transduce.config.commands import option
 from transduce.system.errors import UserError
 from transduce.text.encoding_errors import UNDECODED, readable
 from transduce.text.formats import CorpusFile, TextPair
 from transduce.text.plain import display_name, read_lines, without_byte_order_mark
 
 PAIR_KEYS = (("source", "target"), ("src", "tgt"))
-# Not UNDECODED.
-LONE_SURROGATE, HALF = (
-    re.compile("[\ud800-\udfff]"),
-    re.compile("[\ud800-\udc7f\udd00-\udfff]"),
-)
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+# The first line of an array, or of an object that is written on several lines.
+BEGINNING = re.compile(r"\s*(\[|\{\s*$)")
 NO_BYTE = "\udc81"  # an undecoded byte that is undefined in Windows-1252, too
 JSON_TYPES = {
     str: "a string",
@@ -30,18 +29,19 @@ JSON_TYPES = {
 def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
     """Read a pair from the JSON object in each line, or from the object under its key "translation".
 
-    The keys are the language codes, "source" and "target", or "src" and "tgt". A blank line is a pair of empty texts.
-    Raises UserError if another line lacks a text. If `file.lenient` is true, escaped lone surrogates become NO_BYTE.
+    The keys are the language codes, "source" and "target", or "src" and "tgt". A blank line is a pair of empty texts,
+    and null is an empty text. Reads arrays of such objects, too. Raises UserError if another line lacks a text. If
+    `file.lenient` is true, escaped lone surrogates become NO_BYTE.
     """
-    lines = without_byte_order_mark(read_lines(file.path, lenient=file.lenient))
-    for number, line in enumerate(lines, start=1):
+    for number, line in read_objects(file.path, lenient=file.lenient):
         if not line.strip():
             yield "", "", number
             continue
-        place = f"{display_name(file.path)}:{number}"
-        record = _pair_object(_parse(line, place), place)
-        source, target = _pair_keys(record, file.languages, place)
-        texts = record[source], record[target]
+        name = display_name(file.path)
+        place = f"{name}:{number}"
+        record = pair_object(_parse(line, name, number), place)
+        source, target = pair_keys(record, file.languages, place)
+        texts = record[source] or "", record[target] or ""
         if not file.lenient:
             if half := LONE_SURROGATE.search("".join(texts)):
                 raise UserError(
@@ -50,41 +50,43 @@ def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
                 )
         else:  # undecoded bytes are lone surrogates, too: without them, any lone surrogate comes from the JSON
             plain = (
-                _pair_object(_parse(readable(line), place), place)
+                pair_object(_parse(readable(line), name, number), place)
                 if UNDECODED.search(line)
                 else record
             )
-            if LONE_SURROGATE.search(plain[source] + plain[target]):
+            if any(LONE_SURROGATE.search(plain[key] or "") for key in (source, target)):
                 texts = (
-                    LONE_SURROGATE.sub(NO_BYTE, record[source]),
-                    LONE_SURROGATE.sub(NO_BYTE, record[target]),
+                    LONE_SURROGATE.sub(NO_BYTE, texts[0]),
+                    LONE_SURROGATE.sub(NO_BYTE, texts[1]),
                 )
         yield *texts, number
 
 
-def with_target(line: str, target: str, languages: tuple[str, str], source: str = "") -> str:
-    """Replace the target text in a JSON line, and the source text unless `source` is empty."""
-    outer = json.loads(line)
-    record = _pair_object(outer, "")
-    keys = _pair_keys(record, languages, "")
-    record |= {keys[0]: source or record[keys[0]], keys[1]: target}
-    halves = HALF if UNDECODED.search(line) else LONE_SURROGATE  # bytes of other keys stay bytes
-    return halves.sub(lambda half: f"\\u{ord(half[0]):04x}", json.dumps(outer, ensure_ascii=False))
+def read_objects(path: str, *, lenient: bool = False) -> Iterator[tuple[int, str]]:
+    """Yield the line number and the JSON of each object, which is a line, except in an array or if pretty-printed."""
+    numbered = enumerate(without_byte_order_mark(read_lines(path, lenient=lenient)), start=1)
+    for number, line in numbered:
+        if BEGINNING.match(line):
+            yield from option("JSON of several lines")(
+                number, [line, *(more for _, more in numbered)]
+            )
+        else:
+            yield number, line
 
 
-def _parse(line: str, place: str) -> Any:
+def _parse(text: str, name: str, number: int) -> Any:
+    """Parse the JSON that begins in line `number` of the file `name`."""
     try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:
-        reason = (
-            f"{error.msg} at column {error.colno}"
-            if isinstance(error, json.JSONDecodeError)
-            else str(error)
-        )
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"{name}:{number + error.lineno - 1}"
+        reason = f"{error.msg} at column {error.colno}"
         raise UserError(f"{place}: not valid JSON: {reason}.") from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{name}:{number}: not valid JSON: {error}.") from None
 
 
-def _pair_object(record: Any, place: str) -> dict[str, Any]:
+def pair_object(record: Any, place: str) -> dict[str, Any]:
     """The object under the key "translation" of `record`, or `record` itself if it has no such object."""
     if isinstance(record, dict) and isinstance(record.get("translation"), dict):
         record = record["translation"]
@@ -93,11 +95,11 @@ def _pair_object(record: Any, place: str) -> dict[str, Any]:
     return record
 
 
-def _pair_keys(record: dict[str, Any], languages: tuple[str, str], place: str) -> tuple[str, str]:
+def pair_keys(record: dict[str, Any], languages: tuple[str, str], place: str) -> tuple[str, str]:
     # pt_BR and pt-BR.
     respelt = ((languages[0].replace(*two), languages[1].replace(*two)) for two in ("_-", "-_"))
     for keys in (languages, *respelt, *PAIR_KEYS):
-        if all(isinstance(record.get(key), str) for key in keys):
+        if all(isinstance(record.get(key, 0), str | None) for key in keys):
             return keys
     expected = " or ".join(
         f'"{source}" and "{target}"' for source, target in dict.fromkeys((languages, *PAIR_KEYS))

@@ -250,7 +250,7 @@ def _read_bilingual(file: str, languages: tuple[str, str], lenient: bool) -> Ite
         f"{file}: the suffix does not name a bilingual format.",
         f"Give a file with the suffix {known}, also compressed as .gz, "
         ".xz, .bz2 or .zst, or two line-aligned text files with other "
-        "suffixes.",
+        "suffixes. Rename a .json file of pairs to .jsonl.",
     )
 
 

@@ -14,6 +14,7 @@ from transduce.preparation.prepared import is_prepared
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import SPACE
+from transduce.training.run_card import asked_vocabulary_size
 from transduce.training.schedule import check_risk
 
 # Fixed once the vocabulary is learned.
@@ -79,7 +80,9 @@ def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer
         )
     if keep_optimizer:
         model_folder.check_trainable(origin.folder)
-    check_vocabulary(settings, origin.tokenizer.source.size, origin.folder)
+    if not settings.get("data.replay"):  # which adds tokens
+        asked = asked_vocabulary_size(origin.folder)
+        check_vocabulary(settings, origin.tokenizer.source.size, origin.folder, asked)
     for name, (was, now) in differences(
         origin.config, configure(flatten(origin.config), settings)
     ).items():

@@ -29,7 +29,7 @@ from transduce.training.announce import device_name
 from transduce.training.checkpoint import TrainState, load_checkpoint
 from transduce.training.distributed import ALONE, Ranks, scatter_weights, wrap
 from transduce.training.loop import Training
-from transduce.training.run_card import fingerprint, read_run_card
+from transduce.training.run_card import asked_vocabulary_size, fingerprint, read_run_card
 from transduce.training.schedule import check_risk
 from transduce.training.update import forget_average, make_optimizer
 
@@ -82,7 +82,8 @@ def continued(settings: Settings, out: Path) -> Continued:
     if old.sources is None:  # unknown, since their file is damaged
         config = dataclasses.replace(config, sources=None)
     check_same_text(old.data, text, out)
-    check_vocabulary(settings, old.model.source_vocab_size or old.model.vocab_size, out)
+    size = old.model.source_vocab_size or old.model.vocab_size
+    check_vocabulary(settings, size, out, asked_vocabulary_size(out))
     changes = differences(old, config)
     for name, (was, now) in changes.items():
         if name.startswith(FIXED) and name not in NOT_FIXED:

@@ -74,6 +74,12 @@ def read_run_card(folder: Path) -> RunCard | None:
         return None
 
 
+def asked_vocabulary_size(folder: Path) -> int:
+    """The data.vocab_size with which the user started the training in a folder; 0 if it is unknown."""
+    card = read_run_card(folder)
+    return (card.vocab_size or 0) if card else 0
+
+
 def warn_of_changed_text(out: Path) -> None:
     """Print which files of the corpus and the validation set are different from those of the first start."""
     if changed := _changed(out, "data.corpora", "data.valid"):

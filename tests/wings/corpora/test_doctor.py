@@ -22,7 +22,6 @@ from transduce.preparation import passes
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE, verify
 from transduce.text.clean import Cleaning
-from transduce.text.identify import identifier, share_of_wrong_texts
 from transduce.text.pair_batch import PairBatch, TextColumn
 from transduce.text.pairs import read_pairs
 from transduce.text.rules import (
@@ -55,6 +54,7 @@ from transduce.wings.corpora.doctor import audit as auditing
 from transduce.wings.corpora.doctor import folder
 from transduce.wings.corpora.doctor.audit import audit
 from transduce.wings.export.exporting import export
+from transduce.wings.rules.identify import identifier, share_of_wrong_texts
 from transduce.wings.rules.more_rules import LENGTH_RULES
 
 # Rules that need no other pair.
@@ -574,6 +574,33 @@ def test_realigning_keeps_other_columns_and_keys(tmp_path, sentences, capsys, su
     assert len(kept) > 0.97 * len(sentences)
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_clean_copy_of_an_array_has_an_object_in_each_line(indent, tmp_path, capsys):
+    pairs = [("A dog runs.", "Ein Hund läuft."), ("A cat", None), ("A cow", "Eine Kuh")]
+    rows = [{"en": en, "de": de, "id": number} for number, (en, de) in enumerate(pairs)]
+    corpus, clean_copy = tmp_path / "array.jsonl", tmp_path / "clean.jsonl"
+    corpus.write_text(json.dumps(rows, indent=indent), encoding="utf-8")
+    languages = ["--from", "en", "--to", "de", "--only", "misaligned"]
+    assert run(capsys, "doctor", corpus, *languages, "--fix", clean_copy)[0] == 0
+    assert list(map(json.loads, written(clean_copy))) == [rows[0], rows[2]]
+
+
+def test_a_fault_of_the_whole_corpus_is_named_first_and_repaired(tmp_path, sentences, capsys):
+    corpus, mended = tmp_path / "corpus.tsv", tmp_path / "mended.tsv"
+    texts = [(source, target.replace("'", " ")) for source, target in sentences[:300]]
+    quoted = [f'12\t{source}\t13\t"{target}"\tmore\n' for source, target in texts]
+    corpus.write_text("".join(quoted), encoding="utf-8")
+    command = ["doctor", corpus, "--from", "en", "--to", "de", "--only", "misaligned"]
+    status, out, said = run(capsys, *command, "--fix", mended, "--out", tmp_path / "a.html")
+    assert status == 0 and "Repaired in all texts: quoted" in said
+    sentence = "100.0% of the targets are in double quotes, as in a .csv file"
+    assert sentence in out and sentence in (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert written(mended) == [f"12\t{source}\t13\t{target}\tmore" for source, target in texts]
+    (fault,) = json.loads(run(capsys, *command, "--json")[1])["corpus"]
+    assert (fault["fault"], fault["side"], fault["share"]) == ("quoted", "targets", 1)
+    assert "whole corpus" not in run(capsys, "doctor", mended, *command[2:])[1]
+
+
 FRENCH = "Le café est déjà fermé à Noël."
 
 
@@ -799,7 +826,7 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
             ["corpus.tsv", "--only", "copied", "--without", "copied"],
             "every rule that is to be checked",
         ),
-        (["corpus.tsv", "--threads", "-3"], "must be at least 0, not -3"),
+        (["corpus.tsv", "--threads", "-3"], "must be from 0 to 1,024, not -3"),
         (["a.en", "a.de", "--fix", "b.en", "-"], "--fix needs names of files, not /dev/stdin"),
         (["corpus.tsv", "--fix=-"], "--fix needs names of files, not -"),
         (["a.en", "a.de", "--fix", "/dev/fd/1", "b.de"], "--fix needs names of files"),

@@ -1137,9 +1137,39 @@ def test_a_long_file_in_the_target_language_is_named(
         capsys, "translate", model, "--engine", "torch", "--input", tmp_path / "b.txt"
     )
     assert status == 0 and out.count("\n") == count
-    assert ("% of the first lines look like de, but the translation is from en." in said) == (
+    assert ("% of the first lines look like de, not en." in said) == (count == 30)
+
+
+@pytest.mark.parametrize("count", [29, 30])
+def test_a_long_document_in_another_language_is_named(
+    count: int,
+    model: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("py3langid")
+    monkeypatch.setattr("transduce.wings.documents.translate_command.MANY_LINES", 30)
+    page = tmp_path / "b.html"
+    page.write_text("".join(f"<p>{each.german}</p>\n" for each in examples("train", count)))
+    command = ["translate", model, "--engine", "torch", "--input", page, "--output"]
+    status, _, said = run(capsys, *command, tmp_path / "out.html")
+    assert status == 0
+    assert (f"% of the texts in {page} look like de, not en." in " ".join(said.split())) == (
         count == 30
     )
+
+
+def test_a_test_set_in_another_language_is_named(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("py3langid")
+    pairs = [(each.german, each.english) for each in examples("train", 30)]
+    for name, texts in zip(("a.1", "a.2"), zip(*pairs, strict=True), strict=True):
+        (tmp_path / name).write_text("".join(f"{text}\n" for text in texts))
+    status, _, said = run(capsys, "evaluate", model, tmp_path / "a.1", tmp_path / "a.2")
+    said = " ".join(said.split())
+    assert status == 0 and "look like de, not en." in said and "look like en, not de." in said
 
 
 def test_the_command_translates_lines_of_several_sentences(

@@ -65,6 +65,19 @@ def texts(
     return [(pair.source, pair.target) for pair in read_pairs(files, (source, target))]
 
 
+def test_units_that_lack_a_language_are_counted(tmp_path, capsys):
+    both = [("en", "dog"), ("de", "Hund")]
+    content = memory([both, both[:1], both, both[1:], []])
+    file = tmp_path / "a.tmx"
+    file.write_text(content.replace("<seg>Hund</seg>", "", 1))
+    assert texts(str(file)) == [("dog", "Hund")]
+    said = " ".join(capsys.readouterr().err.split())
+    assert (
+        "a.tmx: 4 of 5 units lack a text in en or de, and are skipped. The first is in line 6."
+        in said
+    )
+
+
 CODES = ["en", "en-US", "en-gb", "EN_CA", "de", "de-AT", "fr-ca", "fr", "ja-jp"]
 SAID = st.text(alphabet="aé漢 <&>\"'\t\u2028", min_size=1)
 

@@ -20,6 +20,7 @@ from transduce.preparation.prepared import open_prepared
 from transduce.text.holdout import normalised
 from transduce.text.pairs import read_pairs
 from transduce.training.run import Result
+from transduce.wings.phrasebook.examples import examples
 from transduce.wings.synthetic import back_translation
 from variants import slow
 
@@ -376,6 +377,15 @@ def test_text_that_can_not_be_used_is_refused_at_once(
         ),
     )
     assert status and why in said and not (tmp_path / "out").exists()
+
+
+def test_half_a_monolingual_text_in_another_language_is_warned_of(capsys):
+    pytest.importorskip("py3langid")
+    lines = [text for each in examples("train", 60) for text in (each.english, each.german)]
+    data = DataConfig(source="fr", target="de")
+    back_translation._check_language(lines, data, ["more.de"])
+    said = " ".join(capsys.readouterr().err.split())
+    assert "more.de: " in said and "look like 'en', but the target language is 'de'." in said
 
 
 @pytest.mark.parametrize(

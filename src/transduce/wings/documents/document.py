@@ -269,12 +269,16 @@ def translate_document(
     *,
     redo: bool = False,
     glossary: Sequence[Term] = (),
+    examine: Callable[[Sequence[str]], None] | None = None,
 ) -> TranslatedDocument:
     """Translate a file in the format that the suffix of `name` indicates.
 
-    If `redo` is true, existing translations in the file are replaced. Raises UserError for an unreadable file.
+    If `redo` is true, existing translations in the file are replaced. `examine` is called with the texts before they
+    are translated. Raises UserError for an unreadable file.
     """
     document = read_document(content, name, source, target, redo=redo)
+    if examine:
+        examine(document.texts)
     options = TranslationOptions(glossary=tuple(glossary), sentences=True)
     lines = document.lines
     translations = list(

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from transduce.inline.blocks import BLOCK_TAG
 from transduce.inline.events import ENTITY, unescape
 from transduce.inline.placeholders import BLANK_BEFORE, BLANK_BEHIND
+from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.text.formats import CorpusFile, DocumentFile, TextPair
 from transduce.text.languages import main_language, script_of
@@ -61,8 +62,8 @@ class _Memory(NamedTuple):
 def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
     """Yield the source text, target text and line of each pair.
 
-    The codes "en" and "en-US" match each other, but an exact match is preferred. Raises UserError for a file that is
-    not TMX or has no unit in both languages.
+    The codes "en" and "en-US" match each other, but an exact match is preferred. The number of units that lack one of
+    the languages is printed. Raises UserError for a file that is not TMX or has no unit in both languages.
     """
     name = display_name(file.path)
     source, target = file.languages
@@ -74,20 +75,29 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
             "data.target",
         )
     wanted = language_code(source), language_code(target)
-    is_empty = True
+    skipped = first_skipped = 0
     units_by_languages = Counter[tuple[str, ...]]()
     for unit in _units(read_pieces(file.path), name):
         codes = unit.codes
         line = unit.unit.line
         units_by_languages[codes] += 1
-        if chosen := choose_languages(codes, unit.origin, *wanted):
-            is_empty = False
-            spoken = segment_text(unit.variants[codes.index(chosen[0])].content, name, line)
-            for variant, code in zip(unit.variants, codes, strict=True):
-                if code == chosen[1]:
-                    yield spoken, segment_text(variant.content, name, line), line
-    if is_empty and any(units_by_languages):
+        chosen = choose_languages(codes, unit.origin, *wanted)
+        if not chosen:
+            skipped += 1
+            first_skipped = first_skipped or line
+            continue
+        spoken = segment_text(unit.variants[codes.index(chosen[0])].content, name, line)
+        for variant, code in zip(unit.variants, codes, strict=True):
+            if code == chosen[1]:
+                yield spoken, segment_text(variant.content, name, line), line
+    units = units_by_languages.total()
+    if skipped == units and any(units_by_languages):
         raise _without_units(name, f"both {source} and {target}", units_by_languages)
+    if skipped:
+        log(
+            f"{name}: {skipped:,} of {count(units, 'unit')} lack a text in {source} or {target}, and are "
+            f"skipped. The first is in line {first_skipped}."
+        )
 
 
 def read_tmx(file: DocumentFile) -> Document:
@@ -125,10 +135,10 @@ def _without_units(
     name: str, wanted: str, units_by_languages: Counter[tuple[str, ...]]
 ) -> UserError:
     units_by_language = Counter[str]()
-    for codes, count in units_by_languages.items():
-        units_by_language.update(dict.fromkeys(codes, count))
+    for codes, number in units_by_languages.items():
+        units_by_language.update(dict.fromkeys(codes, number))
     common = units_by_language.most_common(MAX_LANGUAGES_NAMED)
-    languages = ", ".join(f"{code} ({count:,})" for code, count in common)
+    languages = ", ".join(f"{code} ({number:,})" for code, number in common)
     return UserError(f"{name} has no unit in {wanted}. Units by language: {languages}.")
 
 

@@ -2,10 +2,12 @@
 
 import shutil
 import sys
+from collections.abc import Sequence
 from itertools import count as count_from
 from pathlib import Path
 
-from transduce.commands.translate import Call, Flags
+from transduce.commands.translate import MANY_LINES, Call, Flags
+from transduce.config.commands import check
 from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.text.plain import STANDARD_OUTPUT, suffixes, write_parts
@@ -24,13 +26,21 @@ def run(call: Call) -> None:
         )
     content = _read(call.input)
     with call.translator() as translator:
+        source, target = translator.require_direction()
+
+        def examine(texts: Sequence[str]) -> None:
+            if len(texts) >= MANY_LINES:
+                check("check of a language")(f"the texts in {call.input}", texts, source, [target])
+
         document = translate_document(
             translator,
             content,
             call.input,
-            *translator.require_direction(),
+            source,
+            target,
             redo=call.redo,
             glossary=call.read_glossary(translator),
+            examine=examine,
         )
         _keep_earlier(call.output, document.content)
         _write(call.output, document.content)

@@ -34,7 +34,6 @@ from transduce.system.files import MANIFEST, digest, make_folder, to_json, write
 from transduce.system.journal import Value
 from transduce.text.formats import format_of
 from transduce.text.holdout import normalised
-from transduce.text.identify import share_of_wrong_texts
 from transduce.text.languages import Direction
 from transduce.text.multilingual import without_labels
 from transduce.text.pairs import Origin, Pair
@@ -43,6 +42,7 @@ from transduce.training.distributed import check_single_process
 from transduce.training.origin import with_origin
 from transduce.training.run import read_test, train
 from transduce.training.start import leftovers, with_known_languages
+from transduce.wings.rules.identify import foreign_share, share_of_wrong_texts
 from transduce.wings.synthetic.translations import begin, translated
 
 REVERSE, PAIRS, MADE = "reverse", "pairs.jsonl", "made.json"
@@ -191,7 +191,10 @@ def _targets(corpora: Sequence[CorpusConfig], data: DataConfig) -> set[str]:
 
 
 def _check_language(lines: Sequence[str], data: DataConfig, files: Sequence[str]) -> None:
-    """Raise UserError if nearly all lines are in the source language. Without py3langid, nothing is checked."""
+    """Raise UserError if nearly all lines are in the source language, and warn of many in a third language.
+
+    Without py3langid, nothing is checked.
+    """
     share = share_of_wrong_texts(lines, data.target, (data.source, data.target))
     if share:
         raise UserError(
@@ -199,6 +202,12 @@ def _check_language(lines: Sequence[str], data: DataConfig, files: Sequence[str]
             f"'{data.target}'.",
             "Name text in the target language.",
             "monolingual",
+        )
+    share, other = foreign_share(lines, data.target)
+    if share:
+        log(
+            f"Warning: {', '.join(files)}: {share:.0%} of the lines look like '{other}', but the target language is "
+            f"'{data.target}'."
         )
 
 

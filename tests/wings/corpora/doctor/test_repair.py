@@ -1,5 +1,7 @@
 """Tests of transduce/wings/corpora/doctor/repair.py."""
 
+import json
+
 import pytest
 
 from transduce.system.errors import UserError
@@ -8,7 +10,7 @@ from transduce.text.rules import (
     Rules,
 )
 from transduce.wings.corpora.doctor.audit import audit
-from transduce.wings.corpora.doctor.repair import check_form, write_repaired
+from transduce.wings.corpora.doctor.repair import check_form, with_target, write_repaired
 
 
 def test_a_file_that_changes_meanwhile_is_not_mended(corpus):
@@ -26,3 +28,11 @@ def test_a_file_that_changes_meanwhile_is_not_mended(corpus):
 def test_pairs_of_structured_files_need_one_output_file(suffix):
     with pytest.raises(UserError, match="Name one output that ends in"):
         check_form([f"a{suffix}", f"b{suffix}"], [f"c{suffix}", f"d{suffix}"])
+
+
+@pytest.mark.parametrize("half", ["\\ud83d", "\\udcff"])
+def test_replacing_a_target_keeps_other_json_keys(half):
+    """Also half of a character, which JSON can say and UTF-8 can't."""
+    line = f'{{"src": "{half} ä", "tgt": "b"}}'
+    changed = with_target(line, "c", ("en", "de"))
+    assert json.loads(changed.encode()) == {**json.loads(line), "tgt": "c"}

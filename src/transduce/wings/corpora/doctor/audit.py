@@ -20,7 +20,6 @@ from transduce.system.errors import UserError
 from transduce.text.clean import CHUNK, Cleaning
 from transduce.text.encoding_errors import readable
 from transduce.text.hashes import SeenHashes
-from transduce.text.identify import identifier
 from transduce.text.pairs import Origin, Pair
 from transduce.text.rules import (
     BITS,
@@ -33,6 +32,8 @@ from transduce.text.rules import (
 )
 from transduce.wings.corpora.doctor.chunk import ChunkAudit, ChunkAuditor, Ints
 from transduce.wings.corpora.doctor.windows import common_characters
+from transduce.wings.rules.corpus_faults import Prevalence
+from transduce.wings.rules.identify import identifier
 
 EXAMPLES_KEPT = 10  # per rule
 CODE_POINTS = 0x110000
@@ -102,6 +103,8 @@ class Audit:
     stretches: list[Misaligned] = field(default_factory=list)
     # By side and code point.
     characters: Ints = field(default_factory=lambda: np.zeros((2, CODE_POINTS), dtype=np.int64))
+    # By fault and side, with the origin of an example.
+    prevalences: dict[tuple[str, int], tuple[Prevalence, Origin]] = field(default_factory=dict)
     stopped: UserError | None = None  # why reading stopped before the end of the corpus
     chunk_verdicts: list[NDArray[Any]] = field(default_factory=list)  # arrays of VERDICT
 
@@ -114,6 +117,10 @@ class Audit:
     def verdicts(self) -> Iterator[Verdict]:
         """The verdict of every pair, in the order of the corpus."""
         return (Verdict(*row) for chunk in self.chunk_verdicts for row in chunk.tolist())
+
+    def corpus_faults(self) -> list[tuple[Prevalence, Origin]]:
+        """The faults of the whole corpus, with the origin of an example."""
+        return [each for each in self.prevalences.values() if each[0].is_of_corpus]
 
     def findings(self) -> list[Finding]:
         """One finding for each broken rule: faults before suspicions, the most frequently broken rule first."""
@@ -260,6 +267,12 @@ def _add(
     for side in range(2):
         result.characters[side, : len(chunk_audit.characters[side])] += chunk_audit.characters[side]
     _add_stretches(result.stretches, chunk, chunk_audit)
+    for each in chunk_audit.prevalences:
+        key = each.fault, each.side
+        before, origin = result.prevalences.get(key, (each._replace(number=0, among=0), None))
+        total = each._replace(number=before.number + each.number, among=before.among + each.among)
+        example = origin if before.number and origin else chunk[each.first].origin
+        result.prevalences[key] = total, example
     verdicts = _verdicts(chunk_audit, faults)
     result.chunk_verdicts.append(verdicts)
     result.faulty += int(np.count_nonzero(broken & faults))

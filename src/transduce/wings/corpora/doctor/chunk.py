@@ -11,6 +11,7 @@ from transduce.text.hashes import Bits64
 from transduce.text.pair_batch import PairBatch
 from transduce.text.rules import BITS, ENCODING, MISALIGNED, NEAR_DUPLICATE, Checker, Flags
 from transduce.wings.corpora.doctor.windows import as_windows, is_plainly_windows, undecoded
+from transduce.wings.rules.corpus_faults import Prevalence, prevalences
 from transduce.wings.rules.misalignment import Shift, alignment, find_shifts
 
 Ints = NDArray[np.int64]
@@ -28,6 +29,7 @@ class ChunkAudit(NamedTuple):
     hashes: tuple[Bits64, Bits64]
     characters: list[Ints]  # count of each code point in the sources and in the targets
     shifts: list[Shift]  # the misaligned stretches
+    prevalences: list[Prevalence]  # of the faults of whole corpora
 
 
 class ChunkAuditor(NamedTuple):
@@ -70,6 +72,7 @@ class ChunkAuditor(NamedTuple):
             ),
             [_character_counts(side.joined) for side in sides.columns],
             shifts,
+            prevalences(sides.columns),
         )
 
 

@@ -14,7 +14,6 @@ from transduce.config.schema import UNK
 from transduce.system.console import count, log, with_progress
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
-from transduce.text.identify import identifier
 from transduce.text.languages import languages_of
 from transduce.text.pairs import DOCTORS_LISTS, check_file_names, read_pairs
 from transduce.text.plain import STANDARD_INPUT, check_output, write_lines
@@ -32,6 +31,10 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.corpora.doctor.audit import Audit, audit
 from transduce.wings.corpora.doctor.repair import check_form, write_repaired
 from transduce.wings.corpora.doctor.report import direction, print_report, report_page
+from transduce.wings.rules.corpus_faults import SIDE_NAMES, repairs
+from transduce.wings.rules.identify import identifier
+
+MAX_PROCESSES = 1024
 
 
 def check_corpus(
@@ -49,8 +52,8 @@ def check_corpus(
 
     The repaired corpus keeps the pairs that only break rules of `suspicions`.
     """
-    if threads < 0:
-        raise UserError(f"--threads must be at least 0, not {threads}.")
+    if not 0 <= threads <= MAX_PROCESSES:
+        raise UserError(f"--threads must be from 0 to {MAX_PROCESSES:,}, not {threads:,}.")
     lists = [Path(fix[0] + suffix) for suffix in DOCTORS_LISTS] if fix else []
     _check_outputs([*map(Path, fix), *lists], out, (*files, *rules.test))
     if fix:
@@ -180,6 +183,15 @@ def _as_json(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float)
             }
             for finding in audit.findings()
         },
+        "corpus": [
+            {
+                **each._asdict(),
+                "side": SIDE_NAMES[each.side],
+                "share": each.share,
+                **origin._asdict(),
+            }
+            for each, origin in audit.corpus_faults()
+        ],
         "stretches": [stretch._asdict() for stretch in audit.stretches],
         "uncovered": dict(uncovered),
     }
@@ -200,9 +212,13 @@ def _fix(
         )
     left_out, repaired = lists
     repaired.unlink(missing_ok=True)
-    write_repaired(files, languages, audit, outputs, lists if audit.repaired else [left_out])
-    removed = audit.faulty - audit.repaired
+    chosen = repairs(each for each, _ in audit.corpus_faults())
+    repaired_lists = lists if audit.repaired else [left_out]
+    blank = write_repaired(files, languages, audit, outputs, repaired_lists, chosen)
+    removed = audit.faulty - audit.repaired + blank
     written = f"Written: {' '.join(outputs)} ({count(audit.pairs - removed, 'pair')}), {left_out} ({removed:,})"
     if audit.repaired:
         written += f", {repaired} ({count(audit.repaired, 'kept pair')})"
+    if any(chosen):
+        written += f". Repaired in all texts: {', '.join(dict.fromkeys([*chosen[0], *chosen[1]]))}"
     log(written)

@@ -1,22 +1,27 @@
 """Removes or repairs the faulty pairs of a corpus after its audit."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from itertools import repeat, tee, zip_longest
+from itertools import chain, islice, repeat, tee, zip_longest
 from pathlib import Path
 
 from transduce.system.errors import UserError
 from transduce.system.files import write_file
 from transduce.text import jsonl
-from transduce.text.encoding_errors import readable
+from transduce.text.encoding_errors import UNDECODED, readable
 from transduce.text.pairs import Pair, are_line_aligned, read_pairs
 from transduce.text.plain import read_lines, suffixes, without_byte_order_mark
-from transduce.text.rules import ENCODING, MEANINGS, MISALIGNED
+from transduce.text.rules import EMPTY, ENCODING, MEANINGS, MISALIGNED
+from transduce.text.tsv import SAMPLE_LINES, text_columns
 from transduce.wings.corpora.doctor.audit import Audit, Verdict
 from transduce.wings.corpora.doctor.windows import as_windows
+from transduce.wings.rules.corpus_faults import repaired as repaired_text
 from transduce.wings.rules.misalignment import at_offsets
 
+# A lone surrogate that is no undecoded byte.
+HALF = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 LINE_BY_LINE = (".tsv", ".tab", ".txt", ".jsonl")  # bilingual formats with one pair per line
 
 
@@ -49,36 +54,63 @@ def write_repaired(
     audit: Audit,
     outputs: Sequence[str],
     lists: Sequence[Path],
-) -> None:
+    repairs: Sequence[Sequence[str]] = ((), ()),
+) -> int:
     """Read a corpus again, and write the pairs without faults to `outputs`.
+
+    `repairs` are faults of the whole corpus to repair in the sources and in the targets. Returns how many pairs are
+    left out because the repair leaves a side blank.
 
     `lists` are the files for the removed pairs and, if there are any, for the repaired pairs. In an output of the same
     bilingual format, other columns and JSON keys keep their undecoded bytes.
     """
     keeps_lines = len(files) == 1 and suffixes(files[0])[0] == suffixes(outputs[0])[0]
-    lines = (
-        without_byte_order_mark(read_lines(files[0], lenient=True)) if keeps_lines else repeat("")
-    )
+    lines, columns = _lines(files[0]) if keeps_lines else (repeat(""), (0, 1))
     with ExitStack() as stack:
         kept = [stack.enter_context(write_file(Path(each).resolve())) for each in outputs]
         left_out, *repaired = [stack.enter_context(write_file(each)) for each in lists]
         pairs = _pairs(files, languages, audit)
+        codes = audit.rules.languages
+        blank = 0
         for (pair, verdict), line in zip(pairs, lines, strict=keeps_lines):
             if verdict.rule:
                 left_out.write(_as_json(tuple(MEANINGS)[verdict.rule - 1], pair))
                 continue
+            texts = [
+                repaired_text(pair.source, repairs[0], codes[0]),
+                repaired_text(pair.target, repairs[1], codes[1]),
+            ]
+            if not all(map(str.strip, texts)):
+                left_out.write(_as_json(EMPTY, pair))
+                blank += 1
+                continue
+            is_changed = verdict.repaired or texts != [*pair[:2]]
+            pair = pair._replace(source=texts[0], target=texts[1])
             if verdict.repaired:
                 rule = MISALIGNED if verdict.offset else ENCODING
                 repaired[0].write(_as_json(rule, pair, offset=verdict.offset))
             if keeps_lines:
-                whole = _with_texts(line, pair, files[0], languages) if verdict.repaired else line
+                whole = (
+                    _with_texts(line, pair, files[0], languages, columns) if is_changed else line
+                )
                 kept[0].write(f"{whole}\n".encode(errors="surrogateescape"))
             elif len(kept) == 2:
                 for file, text in zip(kept, pair[:2], strict=True):
                     file.write(f"{text}\n".encode())
             else:
-                texts = {"source": pair.source, "target": pair.target}
-                kept[0].write(f"{json.dumps(texts, ensure_ascii=False)}\n".encode())
+                record = {"source": pair.source, "target": pair.target}
+                kept[0].write(f"{json.dumps(record, ensure_ascii=False)}\n".encode())
+    return blank
+
+
+def _lines(file: str) -> tuple[Iterator[str], tuple[int, int]]:
+    """The lines of a bilingual file, with a pair each, and the columns of the texts of a .tsv file."""
+    if suffixes(file)[0] == ".jsonl":
+        objects = jsonl.read_objects(file, lenient=True)
+        return (text.replace("\n", " ") for _, text in objects), (0, 1)
+    lines = without_byte_order_mark(read_lines(file, lenient=True))
+    sample = list(islice(lines, SAMPLE_LINES))
+    return chain(sample, lines), text_columns(sample)
 
 
 def _pairs(
@@ -96,11 +128,28 @@ def _pairs(
         yield Pair(decode(pair.source), decode(other.target), pair.origin), verdict
 
 
-def _with_texts(line: str, pair: Pair, file: str, languages: tuple[str, str]) -> str:
-    """A line of a bilingual file with the texts of `pair`."""
+def _with_texts(
+    line: str, pair: Pair, file: str, languages: tuple[str, str], columns: tuple[int, int]
+) -> str:
+    """A line of a bilingual file with the texts of `pair`; `columns` are those of the texts of a .tsv file."""
     if suffixes(file)[0] == ".jsonl":
-        return jsonl.with_target(line, pair.target, languages, pair.source)
-    return "\t".join([pair.source, pair.target, *line.split("\t")[2:]])
+        return with_target(line, pair.target, languages, pair.source)
+    cells = line.split("\t")
+    cells += [""] * (columns[1] + 1 - len(cells))  # a line without a TAB may get a target
+    for column, text in zip(columns, pair[:2], strict=True):
+        cells[column] = text
+    return "\t".join(cells)
+
+
+def with_target(line: str, target: str, languages: tuple[str, str], source: str = "") -> str:
+    """Replace the target text in a JSON line, and the source text unless `source` is empty."""
+    outer = json.loads(line)
+    record = jsonl.pair_object(outer, "")
+    keys = jsonl.pair_keys(record, languages, "")
+    record |= {keys[0]: source or record[keys[0]], keys[1]: target}
+    # Bytes of other keys stay bytes.
+    halves = HALF if UNDECODED.search(line) else jsonl.LONE_SURROGATE
+    return halves.sub(lambda half: f"\\u{ord(half[0]):04x}", json.dumps(outer, ensure_ascii=False))
 
 
 def _as_json(rule: str, pair: Pair, **more: int) -> bytes:

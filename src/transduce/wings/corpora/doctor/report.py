@@ -14,6 +14,7 @@ from transduce.text.plain import STANDARD_INPUT
 from transduce.text.rules import ENCODING, MEANINGS
 from transduce.wings.corpora.doctor.audit import Audit, Finding
 from transduce.wings.inspection.page import document, header, section, shown
+from transduce.wings.rules.corpus_faults import sentences
 
 MAX_TEXT_WIDTH = 100  # characters of each text of an example on the terminal
 
@@ -111,6 +112,9 @@ def direction(audit: Audit) -> str:
 
 def _blocks(audit: Audit, uncovered: Sequence[tuple[str, int]], limits: Limits) -> Iterator[Block]:
     findings = audit.findings()
+    if whole := list(sentences(audit.corpus_faults())):
+        advice = "A model learns to write such texts. A clean copy has none of these faults."
+        yield Block("faults of the whole corpus", "\n".join([*whole, advice]))
     for heading, is_suspicion in (("faults", False), ("suspicions", True)):
         rows = [
             (
