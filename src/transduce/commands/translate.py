@@ -250,9 +250,9 @@ def _job(call: Call) -> Callable[[Call], None]:
             )
         with suppress(NotInstalledError):  # without the wing, each other file is text
             option("translate --input")(call.input)
-    if call.redo and not is_document:
+    if (call.redo or call.needs_review) and not is_document:
         raise UserError(
-            "--redo is for documents that hold sources and translations: .po, .xlf, .xliff or .tmx."
+            "--redo and --needs-review are for documents that hold sources and translations: .po, .xlf, .xliff or .tmx."
         )
     if call.workers is not None and not call.on:
         raise UserError("--workers can only be used with --on.")

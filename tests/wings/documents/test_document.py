@@ -1298,6 +1298,18 @@ def test_the_command_translates_a_document(
         assert status == 2 and why in refused
     status, _, said = run(capsys, "translate", model, "--engine", "torch", "--input", translated)
     assert "There is nothing to translate" in said and "--redo" in said
+    reviewed = tmp_path / "reviewed.po"
+    assert run(capsys, *arguments, "--output", reviewed, "--needs-review")[0] == 0
+    assert sum(entry.fuzzy for entry in polib.pofile(reviewed.read_text())) == 4
+    (tmp_path / "a.html").write_text("<p>A dog.</p>")
+    of_page = ("translate", model, "--engine", "torch", "--input", tmp_path / "a.html")
+    assert "only PO and XLIFF files can" in run(capsys, *of_page, "--needs-review")[2]
+    (tmp_path / "a.ass").write_text("A dog.\n\nA cat.\n")
+    for of_lines in ((tmp_path / "a.ass",), (page,)):
+        status, out, said = run(capsys, *of_page[:-1], *of_lines, "--plain")
+        assert status == 0 and out.count("\n") == of_lines[0].read_text().count("\n")
+    assert run(capsys, *of_page[:-1], tmp_path / "a.ass")[0] == 2
+    assert run(capsys, *of_page[:-1], page, "--plain", "--needs-review")[0] == 2
 
 
 @pytest.mark.parametrize("count", [29, 30])
