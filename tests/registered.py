@@ -25,6 +25,7 @@ from transduce.wings.ct2 import opening
 from transduce.wings.documents import (
     html,
     lines,
+    lines_command,
     parallel_documents,
     po,
     subtitles,
@@ -84,6 +85,7 @@ READ_DOCUMENT: list[Callable[[DocumentFile], Document]] = [
     subtitles.read_subtitles,
 ]
 TRANSLATE: list[Callable[[Call], None]] = [cluster.translate_in_shards, translate_command.run]
+CHECK_LINES: Callable[[str], None] = lines_command.check_lines
 EVALUATE: list[Callable[[Evaluation], None]] = [
     evaluate_command.compare_translations,
     parsing.evaluate_trees,
@@ -115,6 +117,7 @@ OPTIONS: list[object] = [
     CHECK_LANGUAGE,
     CHECK_LANGUAGES,
     *TRANSLATE,
+    CHECK_LINES,
     *EVALUATE,
     RULES,
     FIND_TERMS,

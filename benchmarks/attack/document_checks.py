@@ -76,8 +76,9 @@ def check_slots(name: str, content: bytes, output: bytes, redo: bool) -> None:
     document: Any = read_document(content, name, "ka", "zu", redo=redo)
     text = output.decode(document.codec)
     slots = [slot for slot in document.slots if slot.within is None]
-    begins = [*(slot.begin for slot in slots), len(document.content)]
-    ends = [0, *(slot.end for slot in slots)]
+    edited = sorted((each.begin, each.end) for each in [*slots, *document.completions])
+    begins = [*(begin for begin, _ in edited), len(document.content)]
+    ends = [0, *(end for _, end in edited)]
     kept = [document.content[end:begin] for end, begin in zip(ends, begins, strict=True)]
     assert text.startswith(kept[0]) and text.endswith(kept[-1]), "the beginning or the end changed"
     at = len(kept[0])
@@ -85,6 +86,16 @@ def check_slots(name: str, content: bytes, output: bytes, redo: bool) -> None:
         found = text.find(piece, at)
         assert found >= 0, f"{piece[:60]!r} is gone after {text[at : at + 60]!r}"
         at = found + len(piece)
+
+
+def completed_header(name: str, content: bytes, header: str) -> str:
+    """The header of a PO file after its first translation, from its begin in the file."""
+    document: Any = read_document(content, name, "ka", "zu")
+    mark = len(document.content) - len(document.content.removeprefix("\ufeff"))
+    for edit in sorted(document.completions, reverse=True):
+        if edit.end - mark <= len(header):
+            header = header[: edit.begin - mark] + edit.text + header[edit.end - mark :]
+    return header
 
 
 def structure(name: str, content: bytes) -> list[Any] | None:
@@ -137,7 +148,9 @@ def po_structure(content: bytes) -> list[Any] | None:
     ]
     comments = [(e.comment, e.tcomment, e.occurrences) for e in found]
     stays = [(e.msgstr, e.msgstr_plural) for e in found if e.fuzzy or e.obsolete]
-    return [(found.header, found.metadata), *texts, *comments, *stays]
+    # A translation completes the others.
+    fields = {key: found.metadata.get(key) for key in ("Project-Id-Version", "X-Generator")}
+    return [(found.header, fields), *texts, *comments, *stays]
 
 
 def xml_structure(content: bytes) -> list[Any] | None:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from document_checks import CAPITALS, OPEN_CHARSET, check_bytes, check_slots, structure
+from document_checks import CAPITALS, check_bytes, check_slots, completed_header, structure
 from document_damage import damaged
 from document_kinds import KINDS, Kind
 from document_parts import Part, Place, Style
@@ -153,7 +153,8 @@ def check(translator: Translator, place: Path, document: Document, suffix: str) 
         codec = style.codec
         if file.suffix in (".po", ".pot"):
             codec = codec.replace("ascii", "utf-8")
-            parts[:1] = [OPEN_CHARSET.sub("UTF-8", str(parts[0]))]
+            if written != content:
+                parts[:1] = [completed_header(name, content, str(parts[0]))]
         text = written.decode(codec)
         if style.codec.startswith("utf-16"):
             assert text[:1] == "\ufeff", "no byte order mark"

@@ -141,6 +141,8 @@ def loaded_call(
         workers=None,
         direction=("", ""),
         texts=(),
+        needs_review=False,
+        plain=False,
         loaded=loaded,
     )
 

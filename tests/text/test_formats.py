@@ -74,9 +74,9 @@ def test_a_new_format_is_a_module_and_a_line(tmp_path: Path) -> None:
 
 
 def test_without_its_line_a_format_is_unknown(tmp_path: Path) -> None:
-    with pytest.raises(
-        UserError, match=r"its suffix \.properties is unknown\. Known suffixes: \.txt, "
-    ):
+    with pytest.raises(UserError, match=r"its suffix \.foo is unknown\. Known suffixes: \.txt, "):
+        read_document(b"", "a.foo", "en", "de")
+    with pytest.raises(UserError, match=r"can't be translated: it is a Java properties file\."):
         read_document(b"", "a.properties", "en", "de")
     (tmp_path / "b.properties").touch()
     with pytest.raises(UserError, match="the suffix does not name a bilingual format"):

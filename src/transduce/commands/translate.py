@@ -5,7 +5,7 @@ import json as json_format
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
@@ -18,15 +18,13 @@ from transduce.config.commands import check, option
 from transduce.decoding.registry import EngineName
 from transduce.decoding.types import Term, Translation, TranslationOptions
 from transduce.system.console import count, log, with_progress
-from transduce.system.errors import UserError
+from transduce.system.errors import NotInstalledError, UserError
 from transduce.system.profiling import phase
-from transduce.text.file_kinds import PROGRAM_FILES
-from transduce.text.formats import SPREADSHEET_SUFFIXES, format_of
+from transduce.text.formats import format_of
 from transduce.text.plain import (
     STANDARD_OUTPUT,
     check_output,
     read_lines,
-    suffixes,
     without_byte_order_mark,
     write_lines,
 )
@@ -95,6 +93,8 @@ class Call:
     workers: int | None
     direction: tuple[str, str]  # language codes, or ""
     texts: tuple[str, ...]  # instead of a file
+    needs_review: bool
+    plain: bool
 
     def check_output(self) -> None:
         """Raise UserError if the output can't be written or is also an input."""
@@ -150,6 +150,8 @@ def translate(
     engine: EngineName = "auto",
     sentences: bool = False,
     redo: bool = False,
+    needs_review: bool = False,
+    plain: bool = False,
     json: bool = False,
     alignment: bool = False,
     glossary: Path | None = None,
@@ -180,6 +182,8 @@ def translate(
             torch.
         sentences: Translate each sentence of a line separately; tags and placeholders are preserved.
         redo: In a bilingual document, also translate texts that already have a translation that nobody has approved.
+        needs_review: Mark new translations in .po and .xlf files as fuzzy, or as in need of a review.
+        plain: Translate the lines of a file whatever its format is.
         json: Write a JSON object per line: text, score, tokens, alternatives, flags (reasons to check it) and
             confidence (the probability that the translation is good).
         alignment: Write JSON with word alignments; each links the character spans of a source word and a target word.
@@ -208,6 +212,8 @@ def translate(
         *where,
         direction,
         texts,
+        needs_review,
+        plain,
     )
     _job(call)(call)
 
@@ -234,21 +240,19 @@ def _check_texts(texts: Sequence[str], input: str) -> None:
 
 def _job(call: Call) -> Callable[[Call], None]:
     """The function that translates the input; raises UserError for options that don't apply to this input."""
-    suffix = suffixes(call.input)[0]
-    is_document = format_of(call.input).is_document
-    if suffix in SPREADSHEET_SUFFIXES or (format_of(call.input).is_bilingual and not is_document):
+    form = format_of(call.input)
+    is_document = form.is_document and not call.plain
+    if not is_document and not call.plain:
+        if form.is_bilingual:
+            raise UserError(
+                f"{call.input} is a table.",
+                "Save the texts to translate as a text file, with a text per line, or add --plain.",
+            )
+        with suppress(NotInstalledError):  # without the wing, each other file is text
+            option("translate --input")(call.input)
+    if (call.redo or call.needs_review) and not is_document:
         raise UserError(
-            f"{call.input} is a table.",
-            "Save the texts to translate as a text file, with a text per line.",
-        )
-    if suffix in PROGRAM_FILES and not is_document:
-        raise UserError(
-            f"{call.input} is a file of a program.",
-            "Convert it to .po or .xlf, for example with po4a.",
-        )
-    if call.redo and not is_document:
-        raise UserError(
-            "--redo is for documents that hold sources and translations: .po, .xlf, .xliff or .tmx."
+            "--redo and --needs-review are for documents that hold sources and translations: .po, .xlf, .xliff or .tmx."
         )
     if call.workers is not None and not call.on:
         raise UserError("--workers can only be used with --on.")
@@ -277,12 +281,15 @@ def translate_lines(call: Call) -> None:
     """Translate the lines of a file or of standard input."""
     call.check_output()
     if call.input != "-" and (Path(call.input).is_dir() or not Path(call.input).exists()):
-        next(iter(read_lines(call.input)), None)  # raises UserError before the model is loaded
+        next(
+            iter(read_lines(call.input, plain=call.plain)), None
+        )  # raises UserError before the model is loaded
     with call.translator() as translator:
         options = call.format.options(call.read_glossary(translator))
         if call.input == "-" and not call.texts and sys.stdin.isatty():
             log("Type lines to translate; end with Ctrl-D.")
-        lines = iter(call.texts) if call.texts else without_byte_order_mark(read_lines(call.input))
+        read = read_lines(call.input, plain=call.plain)
+        lines = iter(call.texts) if call.texts else without_byte_order_mark(read)
         if call.input != "-":
             lines = _checked(lines, *translator.require_direction())
         write_lines(

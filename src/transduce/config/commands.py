@@ -103,6 +103,7 @@ OPTIONS = {  # what the option of a command, or in a recipe, needs
     "train --monolingual": f"{_WINGS}.synthetic.back_translation:with_back_translations",
     "translate --glossary": f"{_WINGS}.terms.glossary:read_glossary",
     "translate --shard": f"{_WINGS}.cluster.command:translate_in_shards",
+    "translate --input": f"{_WINGS}.documents.lines_command:check_lines",
     "translate --input DOCUMENT": f"{_WINGS}.documents.translate_command:run",
 }
 

@@ -207,9 +207,9 @@ LIGHT_MARKUP = [
 ]
 INLINE_TAGS = [
     Syntax(
-        "WebVTT: time",
-        r"(?P<time><(?:\d{2,6}+:)?\d\d:\d\d\.\d{3}>)",
-        ("<00:01.000>", "<01:00:01.000>"),
+        "WebVTT: time, reading of a word",
+        r"(?P<time><(?:\d{2,6}+:)?\d\d:\d\d\.\d{3}>|<rt(?:\.[^\s<>]++)?+>[^<>\n]*+(?:</rt>|(?=</ruby>)))",
+        ("<00:01.000>", "<01:00:01.000>", "<rt>kan</rt>"),
     ),
     Syntax(
         "WebVTT: voice",

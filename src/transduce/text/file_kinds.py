@@ -11,17 +11,6 @@ UNREADABLE = dict.fromkeys(
 UNREADABLE |= dict.fromkeys(
     (".sdlxliff", ".mqxliff", ".mqxlz", ".mxliff", ".txlf", ".ttx", ".txml", ".wsxz"), TOOLS
 )
-PROGRAM_FILES = (
-    ".json",
-    ".xml",
-    ".yml",
-    ".yaml",
-    ".strings",
-    ".stringsdict",
-    ".properties",
-    ".resx",
-    ".tbx",
-)
 QT_LINGUIST = re.compile(r"\ufeff?<(?:\?xml|!DOCTYPE TS)")  # the beginning of a .ts file
 
 LOOKS_LIKE = {  # the first bytes of files that are often mistaken for UTF-8 text -> what they are, what to do

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import NamedTuple, Protocol
 
-from transduce.system.errors import UserError
 from transduce.system.registry import load, plugins
-from transduce.text.file_kinds import UNREADABLE
 from transduce.text.plain import suffixes
 
 
@@ -43,6 +41,7 @@ class DocumentFile(NamedTuple):
     source: str  # language code
     target: str  # language code
     redo: bool = False  # also read texts that already have a translation
+    needs_review: bool = False  # mark new translations for a review, if the format can
 
 
 class Document(Protocol):
@@ -148,22 +147,26 @@ def document_suffixes() -> list[str]:
 
 
 def read_document(
-    content: bytes, name: str, source: str, target: str, *, redo: bool = False
+    content: bytes,
+    name: str,
+    source: str,
+    target: str,
+    *,
+    redo: bool = False,
+    needs_review: bool = False,
 ) -> Document:
     """Read a document in the format that the suffix of `name` indicates.
 
     `source` and `target` are language codes. If `redo` is true, also reads texts that already have translations. Raises
     UserError for an unknown suffix and for an invalid file.
     """
-    return document_format(name).read_document(DocumentFile(content, name, source, target, redo))
+    file = DocumentFile(content, name, source, target, redo, needs_review)
+    return document_format(name).read_document(file)
 
 
 def document_format(name: str) -> Format:
     """The format of a document by its suffix. Raises UserError if no document has this suffix."""
-    suffix = PurePath(name).suffix.lower()
-    form = file_formats().get(suffix, Format())
+    form = file_formats().get(PurePath(name).suffix.lower(), Format())
     if not form.document:
-        reason = f"its suffix {suffix} is unknown" if suffix else "its name has no suffix"
-        advice = UNREADABLE.get(suffix, f"Known suffixes: {', '.join(document_suffixes())}.")
-        raise UserError(f"{name} can't be translated: {reason}.", advice)
+        raise load(f"{_DOCUMENTS}.foreign_files:unknown_document")(name)
     return form

@@ -32,14 +32,14 @@ STANDARD_OUTPUT = Path("-")
 BYTE_ORDER_MARK = "\ufeff"
 
 
-def read_lines(file: str, *, lenient: bool = False) -> Iterator[str]:
+def read_lines(file: str, *, lenient: bool = False, plain: bool = False) -> Iterator[str]:
     """Yield the lines of a text file without their line feeds. The file "-" is standard input.
 
     Decompresses files with the suffix .gz, .xz, .bz2 or .zst. Removes carriage returns only if every line ends in one.
-    Keeps a byte order mark. If `lenient` is true, bytes that are not UTF-8 become lone surrogates. Raises UserError if
-    the file is missing, damaged or not UTF-8.
+    Keeps a byte order mark. If `lenient` is true, bytes that are not UTF-8 become lone surrogates. If `plain`, ignores
+    the suffix of the format. Raises UserError if the file is missing, damaged or not UTF-8.
     """
-    suffix = suffixes(file)[0]
+    suffix = "" if plain else suffixes(file)[0]
     if advice := UNREADABLE.get(suffix):
         raise UserError(f"{display_name(file)}: transduce can't read {suffix} files.", advice)
     all_crlf, blocks = _detect_crlf(file, _whole_lines(read_pieces(file)))

@@ -124,7 +124,7 @@ def test_slots_record_their_line() -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.doc", b"", r"a\.doc can't be translated: its suffix \.doc"),
+        ("a.doc", b"", r"a\.doc can't be translated: it is a document"),
         ("a", b"", "its name has no suffix"),
         (
             "a.txt",
@@ -374,16 +374,29 @@ def test_flags_belong_to_the_next_message_even_if_it_is_obsolete() -> None:
 PLURAL = 'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] "%d Datei"\n'
 
 
+HEADER = """msgid ""
+msgstr ""
+"Language: {}\\n"
+"Content-Type: text/plain; charset=UTF-8\\n"
+"Plural-Forms: {}\\n"
+
+"""
+TWO_FORMS = HEADER.format("de", "nplurals=2; plural=(n != 1);")
+
+
 @pytest.mark.parametrize("rest", ['msgstr[1] ""\n', ""])
 def test_existing_plural_forms_stay(rest: str) -> None:
-    document = read("a.po", PLURAL + rest)
+    document = read("a.po", TWO_FORMS + PLURAL + rest)
     assert document.texts == ["%d files"]
-    assert document.write(["%d Dateien"]).decode() == PLURAL + 'msgstr[1] "%d Dateien"\n'
+    written = document.write(["%d Dateien"]).decode()
+    assert written == TWO_FORMS + PLURAL + 'msgstr[1] "%d Dateien"\n'
     assert read("a.po", PLURAL + rest, redo=True).texts == ["%d file", "%d files"]
 
 
 def test_plural_forms_are_written_at_their_index() -> None:
+    rule = "nplurals=3; plural=(n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2);"
     gap = 'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[2] ""\nmsgstr[0] "a"\n'
+    gap = HEADER.format("pl", rule) + gap
     document = read_document(gap.encode(), "a.po", "en", "pl")
     assert document.write(["c", "b"]).decode() == gap.replace('2] ""', '2] "c"') + 'msgstr[1] "b"\n'
 
@@ -413,7 +426,8 @@ def test_missing_plural_forms_of_the_language_are_added() -> None:
 def test_only_the_header_of_a_template_gets_a_charset() -> None:
     message = 'msgid "Replace charset=CHARSET."\nmsgstr ""\n'
     for charset in ("UTF-8", "CHARSET", "ASCII", "us-ascii"):
-        header = f'# charset=CHARSET\nmsgid ""\nmsgstr ""\n"Content-Type: text/plain; charset={charset}\\n"\n\n'
+        header = '# charset=CHARSET\nmsgid ""\nmsgstr ""\n"Language: de\\n"\n'
+        header += f'"Content-Type: text/plain; charset={charset}\\n"\n\n'
         written = read("a.po", header + message).write(["Ersetze charset=CHARSET: ö."]).decode()
         assert written == header.replace(f"{charset}\\n", "UTF-8\\n") + message.replace(
             'r ""', 'r "Ersetze charset=CHARSET: ö."'
@@ -601,6 +615,161 @@ def test_a_tag_inside_an_attribute_is_not_taken_for_another_tag() -> None:
     assert document.write(translations).decode() == expected
 
 
+def upper(page: str) -> str:
+    """A page whose sentences are translated to capital letters."""
+    document = read("a.html", page)
+    plan = Plan(document.texts, "en", kinds=document.kinds)
+    made = plan.assemble(by(str.upper, plan.sentences))
+    return document.write([each.text for each in made]).decode()
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        (
+            '<p>See the <svg aria-label="Cloud"><text>Rain</text></svg> and <math><mi>x</mi></math> here.</p>',
+            '<p>SEE THE <svg aria-label="CLOUD"><text>Rain</text></svg> AND <math><mi>x</mi></math> HERE.</p>',
+        ),
+        (
+            '<p>The <picture><source srcset=x><img src=y alt="A dog"></picture> runs.</p>',
+            '<p>THE <picture><source srcset=x><img src=y alt="A DOG"></picture> RUNS.</p>',
+        ),
+        (
+            '<p>Watch <video title="Film"><track label="Words">It is <a href=x title="Yes">old</a>.</video> now.</p>',
+            '<p>WATCH <video title="FILM"><track label="WORDS">IT IS <a href=x title="YES">OLD</a>.</video> NOW.</p>',
+        ),
+        (
+            "<p>One <object data=x><p>A dog.</p><object data=y>A cat</object></object> here.</p>",
+            "<p>ONE <object data=x><p>A DOG.</p><object data=y>A CAT</object></object> HERE.</p>",
+        ),
+        (
+            '<p>See <iframe src=x title="Map">No frames</iframe> here.</p><p>A <canvas>a dog</canvas></p>',
+            '<p>SEE <iframe src=x title="MAP">No frames</iframe> HERE.</p><p>A <canvas>A DOG</canvas></p>',
+        ),
+        ("<audio><p>Old.</p><p>Too</p></audio>", "<audio><p>OLD.</p><p>TOO</p></audio>"),
+        (
+            '<audio translate=no title="Song">Old.</audio>',
+            '<audio translate=no title="Song">Old.</audio>',
+        ),
+    ],
+)
+def test_embedded_elements_do_not_split_a_sentence(page: str, expected: str) -> None:
+    assert upper(page) == expected
+
+
+def test_an_embedded_element_is_no_word() -> None:
+    for element in ("<svg><text>Rain</text></svg>", "<video>Rain</video>", "<object>Rain</object>"):
+        document = read("a.html", f"<p>The {element} icon.</p>")
+        assert Plan(document.texts[:1], "en", kinds=document.kinds[:1]).sentences == ["The icon."]
+        # In a message, a tag may have any name.
+        message = 'msgid "The <video>rain</video> icon."\nmsgstr ""\n'
+        assert Plan(read("a.po", message).texts, "en").sentences == ["The rain icon."]
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "<a href='https://x.org/very/long'><span>https://</span><span>x.org/very</span><i>/long</i></a>",
+        "<a href='https://x.org/very/long'><span>x.org/very/lo</span>…</a>",
+        "<a href='/tags/rain'>#<span>rain</span></a>",
+        "<a href='/tags/rain'>#rain</a>",
+        "<a href='/@ann'>@<span>ann</span></a>",
+        "<a href='mailto:ann@x.org'>ann@<wbr>x.org</a>",
+    ],
+)
+def test_an_address_in_several_elements_stays(link: str) -> None:
+    page = f"<p>It rains. {link} and more.</p>"
+    assert upper(page) == f"<p>IT RAINS. {link} AND MORE.</p>"
+    assert upper(f"<p>{link}</p>") == f"<p>{link}</p>"
+    assert read("a.html", page).write(read("a.html", page).texts).decode() == page
+
+
+@pytest.mark.parametrize(
+    ("link", "expected"),
+    [
+        ("<a href='/painters'>painters</a>", "<a href='/painters'>PAINTERS</a>"),
+        ("<a href='/x'>and/<b>or</b></a>", "<a href='/x'>AND/<b>OR</b></a>"),
+        ("<a href='/etc.'>etc.</a>", "<a href='/etc.'>ETC.</a>"),
+        ("<a href='#top'>to <b>top</b></a>", "<a href='#top'>TO <b>TOP</b></a>"),
+    ],
+)
+def test_other_links_are_translated(link: str, expected: str) -> None:
+    assert upper(f"<p>See {link}</p>") == f"<p>SEE {expected}</p>"
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("<p lang=fr title=Oui>Oui</p><p>No</p>", "<p lang=fr title=Oui>Oui</p><p>NO</p>"),
+        ("<p xml:lang='fr'>Oui</p>", "<p xml:lang='fr'>Oui</p>"),
+        (
+            "<p>He said <i lang=fr>oui</i> and <img lang=fr alt=Chat> left.</p>",
+            "<p>HE SAID <i lang=fr>oui</i> AND <img lang=fr alt=Chat> LEFT.</p>",
+        ),
+        (
+            "<div lang=fr><p>Oui <b>oui</b><p lang=en title=Yes>Yes <b>yes</b></p>oui</div>No",
+            '<div lang=fr><p>Oui <b>oui</b><p lang=en title="YES">YES <b>YES</b></p>oui</div>NO',
+        ),
+        ("<p lang=fr>Oui <b lang=en>yes</b> oui</p>", "<p lang=fr>Oui <b lang=en>YES</b> oui</p>"),
+        ("<i lang=fr>oui <b lang=en>yes</b></i> no", "<i lang=fr>oui <b lang=en>YES</b></i> NO"),
+        ("<ul><li lang=fr>Oui<li>Yes</ul>", "<ul><li lang=fr>Oui<li>YES</ul>"),
+        *(
+            (f"<p lang='{code}'>Yes</p>", f"<p lang='{code}'>YES</p>")
+            for code in ("en", "en-GB", "EN_us", "eng", "", "und", "{{ lang }}")
+        ),
+        ("<p lang=fr>Oui <b lang=''>oui</b></p>", "<p lang=fr>Oui <b lang=''>oui</b></p>"),
+        ("<p lang=zxx>xyz</p>", "<p lang=zxx>xyz</p>"),
+        ("<html lang=fr><body lang=fr><p>Yes</p>", "<html lang=fr><body lang=fr><p>YES</p>"),
+    ],
+)
+def test_text_in_another_language_stays(page: str, expected: str) -> None:
+    assert upper(page) == expected
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        (
+            "<div translate=no title=A><p>No</p><p translate=yes title=Yes>Yes</p>No</div>Yes",
+            '<div translate=no title=A><p>No</p><p translate=yes title="YES">YES</p>No</div>YES',
+        ),
+        (
+            "<p>See the <b translate=no>No</b> now.</p><p>A <i class='x notranslate'>no</i></p>",
+            "<p>SEE THE <b translate=no>No</b> NOW.</p><p>A <i class='x notranslate'>no</i></p>",
+        ),
+        (
+            "<p class=notranslate>No <b translate=yes>yes</b> no</p><p>Yes",
+            "<p class=notranslate>No <b translate=yes>YES</b> no</p><p>YES",
+        ),
+        (
+            "<div lang=fr><p translate=yes>Oui<p lang=en>Yes<p lang=en translate=no>No</div>",
+            "<div lang=fr><p translate=yes>Oui<p lang=en>YES<p lang=en translate=no>No</div>",
+        ),
+        ("<code translate=yes>ls</code>", "<code translate=yes>ls</code>"),
+        (
+            "<pre translate=no><b translate=yes>a</b></pre>",
+            "<pre translate=no><b translate=yes>a</b></pre>",
+        ),
+    ],
+)
+def test_a_part_of_an_untranslated_element_may_be_translated(page: str, expected: str) -> None:
+    assert upper(page) == expected
+
+
+def test_without_a_source_language_no_text_is_in_another_one() -> None:
+    page = b"<p lang=fr>Oui</p><p lang=en>Yes</p>"
+    assert read_document(page, "a.html", "src", "tgt").texts == ["Oui", "Yes"]
+
+
+def test_labels_and_descriptions_are_texts() -> None:
+    page = """<meta property="og:image:alt" content="one"><meta name="twitter:image:alt" content="two">
+    <meta itemprop=description content="three"><meta name=author content="Ann"><track label="four">
+    <optgroup label="five"><option label="six">seven</option></optgroup><p aria-description="eight" label="x">
+    <input type=submit value="nine"><input value="x"><menu aria-valuetext="ten">"""
+    numbers = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+    assert read("a.html", page).texts == numbers
+
+
 # -- subtitles and lines ----------------------------------------------------------------------------------
 
 
@@ -650,6 +819,16 @@ def test_a_blank_line_between_cues_may_be_lost(line_end: str, mark: str) -> None
 def test_each_speaker_has_a_line(cue: str, expected: list[str]) -> None:
     (text,) = read("a.srt", f"1\n00:00:01,000 --> 00:00:02,000\n{cue}\n").texts
     assert text.split("\n") == expected
+
+
+@pytest.mark.parametrize("reading", ["<rt>kan</rt>", "<rt.big>kan</rt>", "<rt>kan"])
+def test_readings_in_subtitles_stay(reading: str) -> None:
+    cue = f"WEBVTT\n\n00:01.000 --> 00:02.000\nA <ruby>dog{reading}</ruby> runs.\n"
+    document = read("a.vtt", cue)
+    plan = Plan(document.texts, "en")
+    assert plan.sentences == ["A dog runs."]
+    made = plan.assemble(by(str.upper, plan.sentences))[0].text
+    assert made == f"A <ruby>DOG{reading}</ruby> RUNS."
 
 
 def test_marks_of_direction_stay_in_the_file_and_out_of_the_text() -> None:
@@ -1111,14 +1290,26 @@ def test_the_command_translates_a_document(
     for name, why in {
         "a.sdlxliff": "Export it from your translation tool",
         "a.jsonl": "table",
-        "a.json": "is a file of a program. Convert it to .po or .xlf",
-        str(tmp_path / "a.ts"): "a file of Qt Linguist",
+        "a.json": "is a JSON file. Convert it to .po with json2po of the Translate Toolkit. To",
+        str(tmp_path / "a.ts"): "looks like a file of Qt Linguist",
         "a.csv.gz": "table",
     }.items():
         status, _, refused = run(capsys, "translate", model, "--input", name)
         assert status == 2 and why in refused
     status, _, said = run(capsys, "translate", model, "--engine", "torch", "--input", translated)
     assert "There is nothing to translate" in said and "--redo" in said
+    reviewed = tmp_path / "reviewed.po"
+    assert run(capsys, *arguments, "--output", reviewed, "--needs-review")[0] == 0
+    assert sum(entry.fuzzy for entry in polib.pofile(reviewed.read_text())) == 4
+    (tmp_path / "a.html").write_text("<p>A dog.</p>")
+    of_page = ("translate", model, "--engine", "torch", "--input", tmp_path / "a.html")
+    assert "only PO and XLIFF files can" in run(capsys, *of_page, "--needs-review")[2]
+    (tmp_path / "a.ass").write_text("A dog.\n\nA cat.\n")
+    for of_lines in ((tmp_path / "a.ass",), (page,)):
+        status, out, said = run(capsys, *of_page[:-1], *of_lines, "--plain")
+        assert status == 0 and out.count("\n") == of_lines[0].read_text().count("\n")
+    assert run(capsys, *of_page[:-1], tmp_path / "a.ass")[0] == 2
+    assert run(capsys, *of_page[:-1], page, "--plain", "--needs-review")[0] == 2
 
 
 @pytest.mark.parametrize("count", [29, 30])

@@ -1,7 +1,10 @@
 """Tests of transduce/wings/documents/po.py."""
 
+import shutil
+import subprocess
 from collections.abc import Sequence
 from itertools import chain
+from pathlib import Path
 
 import polib
 import pytest
@@ -10,6 +13,7 @@ from hypothesis import strategies as st
 
 from documents import PO, read, written
 from transduce.system.errors import UserError
+from transduce.text.formats import read_document
 from transduce.wings.documents.po import CREDITS, read_translated_po
 
 STRINGS = st.text(
@@ -107,3 +111,156 @@ def test_a_string_of_many_lines_or_a_long_one_is_read_in_little_time_and_memory(
     endless = (f'"{"x" * 1000}"\n'.encode() for _ in range(11_000))
     with pytest.raises(UserError, match=":2: a string has more than 10,000,000 characters"):
         list(read_translated_po(chain([b'\nmsgid "a"\nmsgstr ""\n'], endless), "a.po", "de"))
+
+
+# -- headers of templates ---------------------------------------------------------------------------------
+
+PLURAL = """#, c-format
+msgid "%d painter"
+msgid_plural "%d painters"
+msgstr[0] ""
+msgstr[1] ""
+"""
+TEMPLATE = (
+    r"""# SOME DESCRIPTIVE TITLE.
+#, fuzzy
+msgid ""
+msgstr ""
+"Project-Id-Version: PACKAGE VERSION\n"
+"Language: \n"
+"MIME-Version: 1.0\n"
+"Content-Type: text/plain; charset=CHARSET\n"
+"Content-Transfer-Encoding: 8bit\n"
+"Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\n"
+
+"""
+    + PLURAL
+)
+POLISH = "nplurals=3; plural=(n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2);"
+
+
+def filled(text: str, target: str = "de", *, name: str = "a.pot", review: bool = False) -> str:
+    document = read_document(text.encode(), name, "en", target, needs_review=review)
+    return document.write([f"x {each}" for each in document.texts]).decode()
+
+
+@pytest.mark.parametrize(
+    ("target", "language", "rule"),
+    [
+        ("de", "de", "nplurals=2; plural=(n != 1);"),
+        ("pt-BR", "pt_BR", "nplurals=2; plural=(n > 1);"),
+        ("pl", "pl", POLISH),
+        ("ja", "ja", "nplurals=1; plural=0;"),
+    ],
+)
+def test_the_header_of_a_template_gets_the_language_and_its_rule(
+    target: str, language: str, rule: str
+) -> None:
+    header, _, messages = TEMPLATE.partition("\n\n")
+    written, _, translated = filled(TEMPLATE, target).partition("\n\n")
+    expected = header.replace("#, fuzzy\n", "").replace("CHARSET", "UTF-8")
+    expected = expected.replace("Language: ", f"Language: {language}")
+    assert written == expected.replace("nplurals=INTEGER; plural=EXPRESSION;", rule)
+    assert translated.count("msgstr[") == int(rule[len("nplurals=")])
+    assert messages.splitlines()[:3] == translated.splitlines()[:3]
+    entry = polib.pofile(filled(TEMPLATE, target))[0]
+    assert len(entry.msgstr_plural) == int(rule[len("nplurals=")])
+
+
+@pytest.mark.skipif(not shutil.which("msgfmt"), reason="gettext is not installed")
+@pytest.mark.parametrize("template", [TEMPLATE, PLURAL, f"\ufeff{PLURAL}"])
+@pytest.mark.parametrize("target", ["de", "fr", "pl", "ja", "ar", "sl", "vec"])
+def test_gettext_compiles_a_filled_template(template: str, target: str, tmp_path: Path) -> None:
+    text = filled(template.replace('"%d painter"', '"one painter"'), target)
+    (tmp_path / "a.po").write_text(text.removeprefix("\ufeff"), encoding="utf-8")
+    command = ["msgfmt", "-c", "-o", "/dev/null", tmp_path / "a.po"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_missing_header_is_added_and_missing_fields_are() -> None:
+    fields = [
+        r'"MIME-Version: 1.0\n"',
+        r'"Content-Type: text/plain; charset=UTF-8\n"',
+        r'"Content-Transfer-Encoding: 8bit\n"',
+        r'"Language: de\n"',
+    ]
+    new = "\n".join(['msgid ""', 'msgstr ""', *fields, "", ""])
+    message = '# First.\nmsgid "One"\nmsgstr ""\n'
+    assert filled(message) == new + message.replace('r ""', 'r "x One"')
+    windows = filled("\ufeff" + message.replace("\n", "\r\n"), name="a.po")
+    assert windows == "\ufeff" + (new + message.replace('r ""', 'r "x One"')).replace("\n", "\r\n")
+    one_line = 'msgid ""\nmsgstr "Project-Id-Version: x"\n\n'
+    expected = [r'msgstr "Project-Id-Version: x\n"', fields[1], fields[3]]
+    assert filled(one_line + message).startswith("\n".join(['msgid ""', *expected, "", "# First"]))
+
+
+def test_a_field_over_several_lines_is_replaced() -> None:
+    header = 'msgid ""\nmsgstr ""\n"Language: de\\nPlural-Forms: nplurals=INTEGER; "\n"plural=EXPRESSION;\\n"\n\n'
+    text = filled(header + PLURAL)
+    assert 'Plural-Forms: nplurals=2; plural=(n != 1);\\n"' in text and "EXPRESSION" not in text
+    assert polib.pofile(text).metadata["Language"] == "de"
+
+
+def test_a_complete_header_and_a_file_without_untranslated_messages_stay() -> None:
+    assert filled(PO).partition("\n\n")[0] == PO.partition("\n\n")[0]
+    for done in (
+        TEMPLATE.partition("\n\n")[0] + "\n",
+        'msgid "One"\nmsgstr "Eins"\n',
+        f"{TEMPLATE}".replace('""\nmsgstr[1] ""', '"%d Maler"\nmsgstr[1] "%d Maler"'),
+    ):
+        assert filled(done) == done
+
+
+def test_other_flags_of_a_header_stay() -> None:
+    flagged = TEMPLATE.replace("#, fuzzy\n", "#, fuzzy, no-wrap\n")
+    assert "TITLE.\n#, no-wrap\nmsgid" in filled(flagged)
+
+
+@pytest.mark.parametrize(
+    "credit",
+    [
+        'msgctxt "NAME OF TRANSLATORS"\nmsgid "Your names"',
+        'msgctxt "EMAIL OF TRANSLATORS"\nmsgid "Your emails"',
+        'msgid "_: NAME OF TRANSLATORS\\nYour names"',
+        'msgid "translator-credits"',
+        'msgid "CREDIT_FOR_TRANSLATORS"',
+    ],
+)
+def test_the_names_of_translators_are_no_text(credit: str) -> None:
+    assert read("a.po", f'{credit}\nmsgstr ""\n').texts == []
+    assert read("a.po", 'msgid "Your names"\nmsgstr ""\n').texts == ["Your names"]
+
+
+# -- translations that need a review ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "#, fuzzy\n"),
+        ("#. A note.\n#: a.c:1\n", "#. A note.\n#: a.c:1\n#, fuzzy\n"),
+        ("#: a.c:1\n#, c-format, no-wrap\n", "#: a.c:1\n#, fuzzy, c-format, no-wrap\n"),
+        ('#: a.c:1\n#| msgid "Old"\n', '#: a.c:1\n#, fuzzy\n#| msgid "Old"\n'),
+        ("#, c-format\n#, no-wrap\n", "#, fuzzy, c-format\n#, no-wrap\n"),
+    ],
+)
+def test_new_translations_are_marked_as_fuzzy(before: str, after: str) -> None:
+    done = f'{before}msgid "Two"\nmsgstr "Zwei"\n\n'
+    header = PO[: PO.index("#: a.py")]
+    context = 'msgctxt "menu"\nmsgid "One"\nmsgid_plural "Ones"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    text = filled(f"{header}{done}{before}{context}", review=True)
+    expected = context.replace('[0] ""', '[0] "x One"').replace('[1] ""', '[1] "x Ones"')
+    assert text == f"{header}{done}{after}{expected}"
+    assert polib.pofile(text)[1].fuzzy and not polib.pofile(text)[0].fuzzy
+    assert read("a.po", text).texts == []
+
+
+def test_only_changed_translations_are_marked() -> None:
+    document = read_document(PO.encode(), "a.po", "en", "de", needs_review=True)
+    assert document.write(["" for _ in document.texts]).decode() == PO
+    again = read_document(PO.encode(), "a.po", "en", "de", redo=True, needs_review=True)
+    kept = [slot.present for slot in again.slots]  # type: ignore[attr-defined]
+    assert again.write(kept).decode() == PO
+    one = document.write(["Zu", *("" for _ in document.texts[1:])]).decode()
+    assert one.count("#, fuzzy\n") == 1 and "#, fuzzy\nmsgctxt" in one

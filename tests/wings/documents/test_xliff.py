@@ -3,9 +3,11 @@
 import re
 
 import pytest
+from lxml import etree
 
-from documents import PLAIN_CDATA, XLIFF1, XLIFF2, read, written
-from transduce.text.formats import MESSAGE, PRESERVED_TEXT
+from documents import PLAIN_CDATA, XLIFF1, XLIFF2, by, read, written
+from transduce.decoding.plan import Plan
+from transduce.text.formats import MESSAGE, PRESERVED_TEXT, read_document
 from transduce.wings.documents.xliff import read_translated_xliff
 
 
@@ -85,3 +87,97 @@ def test_a_section_of_characters_is_plain_where_it_has_no_markup() -> None:
     )
     known = list(read_translated_xliff([done.encode()], "a.xlf", "en", "de"))
     assert known[-1][:2] == ("Save & close", "Sichern & ab")
+
+
+def reviewed(name: str, text: str, *, redo: bool = False) -> str:
+    document = read_document(text.encode(), name, "en", "de", redo=redo, needs_review=True)
+    return document.write([f"x {each}" for each in document.texts]).decode()
+
+
+def test_new_translations_need_a_review_in_xliff_1() -> None:
+    state = 'state="needs-review-translation"'
+    text = reviewed("a.xlf", XLIFF1)
+    assert f'\n        <target xml:lang="de" {state}>x Close <x id="a"/></target>' in text
+    assert f"<target {state}>x Empty</target>" in text
+    assert "<target>Datei öffnen</target>" in text and text.count(state) == 3
+    assert read("a.xlf", text).texts == []
+    assert f'<target {state}>x Open <g id="1">' in reviewed("a.xlf", XLIFF1, redo=True)
+    etree.fromstring(text.encode())
+
+
+def test_the_whole_target_of_marked_segments_needs_a_review() -> None:
+    unit = """<x:xliff xmlns:x="urn:x"><x:file><x:body><x:trans-unit id="1"><x:source>One. Two.</x:source>
+    <x:seg-source><x:mrk mtype="seg" mid="0">One.</x:mrk><x:mrk mtype="seg" mid="1">Two.</x:mrk></x:seg-source>
+    <x:target state = 'new'><x:mrk mtype="seg" mid="0"/><x:mrk mtype="seg" mid="1">a</x:mrk></x:target>
+    </x:trans-unit></x:body></x:file></x:xliff>"""
+    expected = unit.replace("'new'", "'needs-review-translation'").replace(
+        '0"/>', '0">x One.</x:mrk>'
+    )
+    assert reviewed("a.xlf", unit) == expected.replace(">a</", ">x Two.</")
+
+
+def test_new_translations_are_initial_in_xliff_2() -> None:
+    document = XLIFF2.replace(' id="s"', ' id="s" state="translated"')
+    text = reviewed("a2.xliff", document)
+    assert '<segment id="s" state="initial">' in text and "<segment><source>Two" in text
+    assert text.count("state=") == 1
+    text = reviewed("a2.xliff", XLIFF2, redo=True)
+    assert '<segment state="initial"><source>Two</source><target>x Two</target>' in text
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        (
+            'See <mrk id="m" translate="no">Big Dog</mrk> now.',
+            'SEE <mrk id="m" translate="no">Big Dog</mrk> NOW.',
+        ),
+        (
+            'See <sm id="m" translate="no"/>Big Dog<em startRef="m"/> now.',
+            'SEE <sm id="m" translate="no"/>Big Dog<em startRef="m"/> NOW.',
+        ),
+        (
+            'See <x:sm translate="no" id="m"/>Big <pc id="1">Dog</pc><x:em startRef="m"/> now.',
+            'SEE <x:sm translate="no" id="m"/>Big <pc id="1">Dog</pc><x:em startRef="m"/> NOW.',
+        ),
+        (
+            'See now <sm id="m" translate="no"/>Big Dog',
+            'SEE NOW <sm id="m" translate="no"/>Big Dog',
+        ),
+        (
+            'See <sm id="m" type="term"/>big dogs<em startRef="m"/> now.',
+            'SEE <sm id="m" type="term"/>BIG DOGS<em startRef="m"/> NOW.',
+        ),
+        (
+            'See <mrk mtype="protected">Big Dog</mrk> now.',
+            'SEE <mrk mtype="protected">Big Dog</mrk> NOW.',
+        ),
+        (
+            'See <g id="1" translate="no">Big Dog</g> now.',
+            'SEE <g id="1" translate="no">Big Dog</g> NOW.',
+        ),
+        (
+            '<![CDATA[See <b class="notranslate">Big Dog</b> now.]]>',
+            '<![CDATA[SEE <b class="notranslate">Big Dog</b> NOW.]]>',
+        ),
+    ],
+)
+def test_protected_text_stays(source: str, target: str) -> None:
+    text = XLIFF2.replace("<source>Two</source><target>Zwei</target>", f"<source>{source}</source>")
+    document = read("a.xliff", text.replace("<xliff ", '<xliff xmlns:x="urn:x" '))
+    plan = Plan(document.texts, "en", kinds=document.kinds)
+    made = plan.assemble(by(str.upper, plan.sentences))
+    filled = document.write([each.text for each in made]).decode()
+    assert f"<source>{source}</source><target>{target}</target>" in filled
+
+
+@pytest.mark.parametrize("element", ["file", "group", "unit"])
+def test_units_in_an_untranslated_element_stay(element: str) -> None:
+    text = XLIFF2.replace('<unit id="u">', '<group id="g"><unit id="u">').replace(
+        "</unit>", "</unit></group>"
+    )
+    assert len(read("a.xliff", text).texts) == 1
+    kept = text.replace(f"<{element} ", f'<{element} translate="no" ')
+    assert read("a.xliff", kept, redo=True).texts == []
+    back = kept.replace("<unit ", '<unit translate="yes" ')
+    assert element == "unit" or len(read("a.xliff", back).texts) == 1

@@ -4,6 +4,7 @@ The content outside the slots is written back byte for byte.
 """
 
 import codecs
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,6 @@ from typing import Literal, NamedTuple
 
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Term, TranslationOptions
-from transduce.inline.markup import pieces
 from transduce.system.errors import UserError
 from transduce.text.file_kinds import utf_16
 from transduce.text.formats import PLAIN_TEXT, TextKind, read_document
@@ -42,7 +42,20 @@ UNSPECIFIED_LANGUAGES = (
     "tgt",
     "source",
     "target",
+    "und",
+    "mul",
 )
+# Around parts that stay as they are, in a text to translate in markup: around words, or pictures and the like.
+KEPT_WORD = ('<kept-by-transduce translate="no">', "</kept-by-transduce>")
+KEPT_OBJECT = ("<svg kept-by-transduce>", "</svg kept-by-transduce>")
+
+
+class Edit(NamedTuple):
+    """New content for the characters of a file from `begin` to before `end`."""
+
+    begin: int
+    end: int
+    text: str
 
 
 class Slot(NamedTuple):
@@ -55,10 +68,12 @@ class Slot(NamedTuple):
     end: int  # index after the last character that it replaces
     write: Callable[[str], str]  # converts a translation to the syntax of the file
     kind: TextKind = PLAIN_TEXT
-    # For an attribute of a tag inside another slot: the index of that slot.
+    # For an attribute of a tag, or a text in an embedded element, inside another slot: the index of that slot.
     within: int | None = None
-    tag: tuple[int, int] = (0, 0)  # for such an attribute: begin and end of its tag in the file
+    tag: tuple[int, int] = (0, 0)  # there: begin and end of the tag or the element in the file
     branched: Branched | None = None  # the branches of an ICU message, translated one by one
+    # Outside the slot; they mark that a person must review a new translation.
+    marks: tuple[Edit, ...] = ()
 
     @property
     def texts(self) -> list[str]:
@@ -73,6 +88,7 @@ class Document:
     content: str
     codec: str
     slots: tuple[Slot, ...]
+    completions: tuple[Edit, ...] = ()  # made if any slot gets a translation
 
     @cached_property
     def texts(self) -> list[str]:
@@ -96,24 +112,28 @@ class Document:
             raise ValueError(f"{len(translations)} translations of {len(self.texts)} texts")
         rest = iter(translations)
         final = [_translation(slot, rest) or slot.present for slot in self.slots]
-        replaced = list[tuple[Slot, str]]()
+        edits = list[Edit]()
         for i, slot in enumerate(self.slots):
             new = self._with_attributes(i, final)
             if slot.within is None and new != slot.present:
-                replaced.append((slot, self._encodable(slot.write(new), slot)))
-        return self._spliced(0, len(self.content), replaced).encode(self.codec)
+                replaced = self._encodable(slot.write(new), slot)
+                edits += [Edit(slot.begin, slot.end, replaced), *slot.marks]
+        if edits:
+            edits = [*self.completions, *edits]
+        in_order = sorted(dict.fromkeys(edits), key=lambda edit: edit.begin)
+        return self._edited(0, len(self.content), in_order).encode(self.codec)
 
-    def _spliced(self, begin: int, end: int, replaced: Iterable[tuple[Slot, str]]) -> str:
-        """The file's characters from `begin` to `end`, with new contents for the slots in `replaced`."""
+    def _edited(self, begin: int, end: int, edits: Iterable[Edit]) -> str:
+        """The file's characters from `begin` to `end`, with edits in the order of the file."""
         parts = list[str]()
-        for slot, new in replaced:
-            parts += [self.content[begin : slot.begin], new]
-            begin = slot.end
+        for edit in edits:
+            parts += [self.content[begin : edit.begin], edit.text]
+            begin = edit.end
         return "".join([*parts, self.content[begin:end]])
 
     @cached_property
     def _attributes(self) -> dict[int, dict[tuple[int, int], list[int]]]:
-        """The indices of attributes' slots, grouped by enclosing slot and then by tag."""
+        """The indices of slots inside others, grouped by enclosing slot and then by tag or element."""
         attributes: dict[int, dict[tuple[int, int], list[int]]] = {}
         for i, slot in enumerate(self.slots):
             if slot.within is not None:
@@ -121,19 +141,19 @@ class Document:
         return attributes
 
     def _with_attributes(self, number: int, final: list[str]) -> str:
-        """The final text of a slot, including the translated attributes of its tags."""
-        new = final[number]
-        tags = dict[str, str]()
-        for (begin, end), attributes in self._attributes.get(number, {}).items():
-            slots = ((self.slots[i], final[i]) for i in attributes)
-            replaced = [
-                (slot, text if text == slot.present else slot.write(text)) for slot, text in slots
-            ]
-            tags[self.content[begin:end]] = self._spliced(begin, end, replaced)
-        found = (
-            [new[piece.begin : piece.end] for piece in pieces(new, html=True)] if tags else [new]
-        )
-        return "".join(tags.get(piece, piece) for piece in found)
+        """The final text of a slot, including the translated texts in its tags and embedded elements."""
+        inside = dict[str, str]()
+        for (begin, end), numbers in self._attributes.get(number, {}).items():
+            slots = ((self.slots[i], self._with_attributes(i, final)) for i in numbers)
+            edits = (
+                Edit(slot.begin, slot.end, text if text == slot.present else slot.write(text))
+                for slot, text in slots
+            )
+            inside[self.content[begin:end]] = self._edited(begin, end, edits)
+        if not inside:
+            return final[number]
+        places = sorted(map(re.escape, inside), key=len, reverse=True)  # an element before its tag
+        return re.sub("|".join(places), lambda place: inside[place.group()], final[number])
 
     def _encodable(self, text: str, slot: Slot) -> str:
         """Replace characters outside the codec by character references; raises UserError in plain text."""
@@ -156,18 +176,29 @@ def _translation(slot: Slot, rest: Iterator[str]) -> str:
     return slot.branched.write(its) if slot.branched else its[0]
 
 
+def without_kept_marks(translation: str) -> str:
+    """Remove the marks around parts that stay."""
+    for mark in (*KEPT_WORD, *KEPT_OBJECT):
+        translation = translation.replace(mark, "")
+    return translation
+
+
+def spoken_language(code: str) -> str:
+    """The language of a code such as "en-GB", without its region or script; "" if the code says nothing."""
+    language = main_language(code.partition("@")[0])
+    is_code = len(language) in (2, 3) and language.isalpha()
+    if code in UNSPECIFIED_LANGUAGES or not is_code:  # src is also a code of Sardinian
+        return ""
+    return "nb" if language == "nn" else language
+
+
 def check_language(
     name: str, direction: Literal["from", "into"], declared: str, wanted: str
 ) -> None:
     """Raise UserError if the languages or scripts of two codes differ; regions such as "-US" may differ."""
-    if {declared, wanted} & {*UNSPECIFIED_LANGUAGES}:
-        return
-    codes = [main_language(code.partition("@")[0]) for code in (declared, wanted)]
-    codes = ["nb" if code == "nn" else code for code in codes]
-    are_known = all(len(code) in (2, 3) and code.isalpha() for code in codes)
-    if are_known and (
-        codes[0] != codes[1] or len({script_of(declared), script_of(wanted)} - {""}) > 1
-    ):
+    codes = {spoken_language(code) for code in (declared, wanted)}
+    scripts = {script_of(code) for code in (declared, wanted)} - {""}
+    if "" not in codes and max(len(codes), len(scripts)) > 1:
         raise UserError(
             f"{name} declares translation {direction} {declared!r}, but the requested "
             f"translation is {direction} {wanted!r}.",
@@ -268,15 +299,17 @@ def translate_document(
     target: str,
     *,
     redo: bool = False,
+    needs_review: bool = False,
     glossary: Sequence[Term] = (),
     examine: Callable[[Sequence[str]], None] | None = None,
 ) -> TranslatedDocument:
     """Translate a file in the format that the suffix of `name` indicates.
 
-    If `redo` is true, existing translations in the file are replaced. `examine` is called with the texts before they
-    are translated. Raises UserError for an unreadable file.
+    If `redo` is true, existing translations in the file are replaced. If `needs_review` is true, PO and XLIFF files say
+    of each new translation that a person must review it. `examine` is called with the texts before they are translated.
+    Raises UserError for an unreadable file.
     """
-    document = read_document(content, name, source, target, redo=redo)
+    document = read_document(content, name, source, target, redo=redo, needs_review=needs_review)
     if examine:
         examine(document.texts)
     options = TranslationOptions(glossary=tuple(glossary), sentences=True)

@@ -20,19 +20,29 @@ class Plurals(NamedTuple):
 
 
 TWO_FORMS = Plurals(2, 0)  # the most common case
+TWO_FORMS_RULE = "nplurals=2; plural=(n != 1);"
 
 
 @lru_cache(maxsize=1)
 def plurals(header: str, language: str, name: str) -> Plurals:
     """The plural forms from a file's header or else from Babel; raises UserError if both are missing."""
-    return _parse(header) or _of_language(language, name)
+    return _parse(header) or _parse(plural_rule(language, name)) or TWO_FORMS
 
 
-def _of_language(language: str, name: str) -> Plurals:
-    """A language's plural forms from Babel's gettext table or else from the CLDR."""
+def has_plurals(header: str) -> bool:
+    """Whether a file's header has a valid rule for plural forms."""
+    return _parse(header) is not None
+
+
+def plural_rule(language: str, name: str) -> str:
+    """A language's rule as in a header, from Babel's gettext table or else from the CLDR.
+
+    Raises UserError if Babel is not installed; `name` is the file's.
+    """
     try:
         from babel import Locale, UnknownLocaleError
         from babel.messages.plurals import PLURALS
+        from babel.plural import to_gettext
     except ImportError:
         raise UserError(
             f"{name}: the header has no Plural-Forms.",
@@ -41,15 +51,12 @@ def _of_language(language: str, name: str) -> Plurals:
     try:
         locale = Locale.parse(language.replace("_", "-"), sep="-")
     except (UnknownLocaleError, ValueError):
-        return TWO_FORMS
+        return TWO_FORMS_RULE
     number, rule = PLURALS.get(str(locale)) or PLURALS.get(locale.language) or (1, "")
-    if number > 1:
-        return _parse(f"nplurals={number}; plural={rule};") or TWO_FORMS
-    used = [locale.plural_form(number) for number in range(NUMBERS_TRIED)]
-    forms = [form for form in CLDR_ORDER if form in used]
-    return Plurals(
-        len(forms), forms.index(used[1]) if len(forms) > 1 else None, used[1] not in used[2:]
-    )
+    if number == 1:
+        rule = to_gettext(locale.plural_form).replace("plural=(0);", "plural=0;")
+        return rule if has_plurals(rule) else TWO_FORMS_RULE  # no valid C for some languages
+    return f"nplurals={number}; plural={rule};"
 
 
 def categories(language: str, *, ordinal: bool) -> tuple[bool, list[str]]:

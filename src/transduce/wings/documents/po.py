@@ -1,31 +1,45 @@
 """Reads messages and their translations from gettext's .po files."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 from transduce.inline.placeholders import intact
 from transduce.system.errors import UserError
 from transduce.text.formats import MESSAGE, CorpusFile, DocumentFile, TextPair
-from transduce.text.plain import display_name, read_pieces
-from transduce.wings.documents.document import Document, Slot, check_language, decode, decode_pieces
+from transduce.text.plain import BYTE_ORDER_MARK, display_name, read_pieces
+from transduce.wings.documents.document import (
+    Document,
+    Edit,
+    Slot,
+    check_language,
+    decode,
+    decode_pieces,
+    spoken_language,
+)
 from transduce.wings.documents.icu import branched
-from transduce.wings.documents.plurals import Plurals, plurals
+from transduce.wings.documents.plurals import Plurals, has_plurals, plural_rule, plurals
 
 HEADER_CHARSET = re.compile(rb'(?m)^(?:msgstr[ \t]+)?"Content-Type:[^"\n]*charset=([\w.:-]+)')
 HEADER_LANGUAGE = re.compile(r"^(?:X-)?Language:[ \t]*([\w@-]+)", re.MULTILINE)  # X-Language: by Qt
+CONTENT_TYPE = re.compile(r"^Content-Type:.*?charset=([\w.:-]+)", re.MULTILINE)
 # Of templates and of files that msginit makes from them.
 OPEN_CHARSETS = (
     b"CHARSET",
     b"ASCII",
     b"US-ASCII",
 )
-# Stand for the translators' names in GNOME's files.
+# Stand for the translators' names in files of GNOME and KDE.
 CREDITS = (
     "translator-credits",
     "translator_credits",
+    "_: NAME OF TRANSLATORS\nYour names",
+    "_: EMAIL OF TRANSLATORS\nYour emails",
+    "CREDIT_FOR_TRANSLATORS",
+    "ROLES_OF_TRANSLATORS",
 )
+CREDIT_CONTEXTS = ("NAME OF TRANSLATORS", "EMAIL OF TRANSLATORS")
 STRING_LINE = re.compile(
     r"[ \t]*(?:(?P<keyword>msgctxt|msgid_plural|msgid|msgstr)(?:\[(?P<number>\d{1,2})\])?[ \t]*)?"
     r'(?P<quoted>"[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+")[ \t]*'
@@ -60,6 +74,8 @@ class _String:
 @dataclass
 class _Message:
     line: int = 0
+    begin: int = 0  # of the first line after the comments and flags in the file
+    flags: int | None = None  # begin of the first line of flags
     is_fuzzy: bool = False
     # By keyword: msgid, msgid_plural, msgctxt.
     strings: dict[str, _String] = field(default_factory=dict)
@@ -73,15 +89,14 @@ def read_po(file: DocumentFile) -> Document:
     Raises UserError for a malformed line.
     """
     text, codec = decode(file.content, file.name, _declared(file.content))
-    declared = HEADER_CHARSET.search(file.content, 0, HEADER_BYTES)
-    if declared and declared[1].upper() in OPEN_CHARSETS:  # our translations may be in any script
-        header = declared[0].decode(codec)
-        text = text.replace(header, header.removesuffix(declared[1].decode()) + "UTF-8", 1)
     newline = "\r\n" if "\r\n" in text else "\n"
-    messages = _translatable(text.split("\n"), file.name, file.target)
-    slots = (_slots(message, forms, newline, file) for message, forms in messages)
+    messages = list(_messages(text.split("\n"), file.name))
+    translatable = _translatable(messages, file.name, file.target)
+    slots = (_slots(message, forms, newline, file) for message, forms in translatable)
     in_order = (sorted(of_message, key=lambda slot: slot.begin) for of_message in slots)
-    return Document(file.name, text, codec, tuple(chain.from_iterable(in_order)))
+    in_file = tuple(chain.from_iterable(in_order))
+    completions = _completions(text, messages, file, codec, newline)
+    return Document(file.name, text, codec, in_file, tuple(completions))
 
 
 def read_po_pairs(file: CorpusFile) -> Iterator[TextPair]:
@@ -96,9 +111,92 @@ def read_translated_po(
 ) -> Iterator[TextPair]:
     """Yield pairs of a message and its translation from a file that arrives in chunks."""
     texts = decode_pieces(pieces, name, _declared, HEADER_BYTES, lenient=lenient)
-    for message, forms in _translatable(_lines(texts, name), name, language):
+    for message, forms in _translatable(_messages(_lines(texts, name), name), name, language):
         if all(string.value for string in message.translations.values()):
             yield from _pairs(message, forms)
+
+
+def _is_header(message: _Message) -> bool:
+    return not message.strings["msgid"].value and "msgctxt" not in message.strings
+
+
+def _completions(
+    text: str, messages: Sequence[_Message], file: DocumentFile, codec: str, newline: str
+) -> Iterator[Edit]:
+    """The edits that complete the header of a template, and remove the header's flag "fuzzy"."""
+    message = next(filter(_is_header, messages), _Message())
+    string = message.translations.get(0, _String([], 0, 0))
+    fields = _missing_fields(string.value, messages, file, codec)
+    if not message.line:
+        begin = len(text) - len(text.removeprefix(BYTE_ORDER_MARK))
+        quoted = _with_fields('""', "", fields, newline)
+        yield Edit(begin, begin, f'msgid ""{newline}msgstr {quoted}{newline}{newline}')
+    elif fields:
+        quoted = _with_fields(text[string.begin : string.end], string.value, fields, newline)
+        yield Edit(string.begin, string.end, quoted)
+    if message.is_fuzzy and message.flags is not None:
+        lines = text[message.flags : message.begin].splitlines(keepends=True)
+        others = "".join(_without_fuzzy(line) for line in lines)
+        yield Edit(message.flags, message.begin, others)
+    if "Plural-Forms" in fields:
+        number = plurals(fields["Plural-Forms"], file.target, file.name).number
+        for message in messages:
+            for string in [each for i, each in message.translations.items() if i >= number]:
+                if not string.value:
+                    end = text.find("\n", string.end) + 1 or len(text)
+                    yield Edit(text.rindex("\n", 0, string.begin) + 1, end, "")
+
+
+def _missing_fields(
+    header: str, messages: Sequence[_Message], file: DocumentFile, codec: str
+) -> dict[str, str]:
+    """The fields of a template's header that are missing or have no value yet, with their values."""
+    fields = dict[str, str]()
+    if not header.strip():
+        fields["MIME-Version"] = "1.0"
+    declared = CONTENT_TYPE.search(header)
+    if codec == "utf-8" and (not declared or declared[1].upper().encode() in OPEN_CHARSETS):
+        fields["Content-Type"] = "text/plain; charset=UTF-8"  # translations may be in any script
+    if not header.strip() or "Content-Transfer-Encoding: ENCODING" in header:
+        fields["Content-Transfer-Encoding"] = "8bit"
+    if spoken_language(file.target) and not HEADER_LANGUAGE.search(header):
+        fields["Language"] = file.target.replace("-", "_")
+    needs_rule = any("msgid_plural" in message.strings for message in messages)
+    if not has_plurals(header) and (needs_rule or "Plural-Forms:" in header):
+        fields["Plural-Forms"] = plural_rule(file.target, file.name)
+    return fields
+
+
+def _with_fields(quoted: str, header: str, fields: dict[str, str], newline: str) -> str:
+    """The string of a header with fields in place of those of the same names, or at the end.
+
+    `quoted` is the present string, and `header` its value. The lines of other fields stay if possible.
+    """
+    for name, value in fields.items():
+        field = f"{name}: {value}"
+        if re.search(f"(?m)^{name}:", header):
+            header = re.sub(f"(?m)^{name}:.*$", field, header, count=1)
+            in_line = rf'(?<=["n]){name}:[^"\\]*(?=\\n|")'
+            quoted = re.sub(in_line, field, quoted, count=1)
+            continue
+        if header and not header.endswith("\n"):
+            header += "\n"
+            quoted = f'{quoted[:-1]}\\n"'
+        header += f"{field}\n"
+        quoted += f'{newline}"{field}\\n"'
+    lines = filter(None, map(STRING_LINE.fullmatch, quoted.split(newline)))
+    written = "".join(ESCAPE.sub(_character, line["quoted"][1:-1]) for line in lines)
+    return quoted if written == header else _quote(header, len("msgstr "), newline)
+
+
+def _without_fuzzy(line: str) -> str:
+    """A comment without the flag "fuzzy"; empty if it has no other flag."""
+    flags = re.split(r"[,\s]+", line[2:].strip()) if line.startswith("#,") else []
+    if "fuzzy" not in flags:
+        return line
+    others = ", ".join(flag for flag in flags if flag not in ("", "fuzzy"))
+    end = line[len(line.rstrip("\r\n")) :]
+    return f"#, {others}{end}" if others else ""
 
 
 def _declared(content: bytes) -> str | None:
@@ -121,12 +219,12 @@ def _lines(texts: Iterable[str], name: str) -> Iterator[str]:
 
 
 def _translatable(
-    lines: Iterable[str], name: str, language: str
+    messages: Iterable[_Message], name: str, language: str
 ) -> Iterator[tuple[_Message, Plurals]]:
     """The messages that are not fuzzy, each with its translation's plural forms."""
     header = ""
-    for message in _messages(lines, name):
-        if not message.strings["msgid"].value and "msgctxt" not in message.strings:
+    for message in messages:
+        if _is_header(message):
             header = message.translations[0].value
             declared = HEADER_LANGUAGE.search(header)
             check_language(name, "into", declared[1] if declared else "", language)
@@ -152,7 +250,9 @@ def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
                 if match["keyword"] != "msgstr" and message.translations:
                     yield _complete(message, name)
                     message = _Message()
-                message.line = message.line or number
+                if not message.line:
+                    message.line = number
+                    message.begin = message.begin or line_begin
                 string = _begin_string(message, match, begin, f"{name}:{number}")
             if string is None:
                 raise UserError(
@@ -174,6 +274,10 @@ def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
                 yield _complete(message, name)
                 message = _Message()
             is_flag = line.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", line[2:])
+            if line.startswith("#,") and message.flags is None:
+                message.flags = line_begin
+            if line.startswith("#|"):
+                message.begin = message.begin or line_begin
             # An obsolete message.
             message.is_fuzzy = (message.is_fuzzy or is_flag) and not line.startswith("#~")
             string = None
@@ -214,6 +318,9 @@ def _complete(message: _Message, name: str) -> _Message:
 
 def _slots(message: _Message, forms: Plurals, newline: str, file: DocumentFile) -> Iterator[Slot]:
     """The slots for a message's untranslated plural forms, or for all its forms if `file.redo` is true."""
+    if "msgctxt" in message.strings and message.strings["msgctxt"].value in CREDIT_CONTEXTS:
+        return
+    marks = [_fuzzy_mark(message, newline)] if file.needs_review else []
     last = max(string.end for string in message.translations.values())
     one = message.strings["msgid"].value
     many = message.strings.get("msgid_plural", message.strings["msgid"]).value
@@ -232,7 +339,25 @@ def _slots(message: _Message, forms: Plurals, newline: str, file: DocumentFile) 
         begin, end = (string.begin, string.end) if string else (last, last)
         present = string.value if string else ""
         branches = branched(text, file.target)
-        yield Slot(text, present, message.line, begin, end, write, MESSAGE, branched=branches)
+        yield Slot(
+            text,
+            present,
+            message.line,
+            begin,
+            end,
+            write,
+            MESSAGE,
+            branched=branches,
+            marks=tuple(marks),
+        )
+
+
+def _fuzzy_mark(message: _Message, newline: str) -> Edit:
+    """The edit that adds the flag "fuzzy" before a message's other flags, as gettext does."""
+    if message.flags is None:
+        return Edit(message.begin, message.begin, f"#, fuzzy{newline}")
+    begin = message.flags + len("#,")
+    return Edit(begin, begin, " fuzzy,")
 
 
 def _pairs(message: _Message, forms: Plurals) -> Iterator[TextPair]:

@@ -13,6 +13,13 @@ from transduce.system.errors import UserError
 from transduce.text.plain import STANDARD_OUTPUT, suffixes, write_parts
 from transduce.wings.documents.document import translate_document
 
+WITH_STATES = (
+    ".po",
+    ".pot",
+    ".xlf",
+    ".xliff",
+)  # formats whose files say the state of a translation
+
 
 def run(call: Call) -> None:
     """Translate a document."""
@@ -24,6 +31,8 @@ def run(call: Call) -> None:
             f"{call.input} is a document.",
             "Leave out --json, --alignment, --n-best and --sentences.",
         )
+    if call.needs_review and Path(call.input).suffix.lower() not in WITH_STATES:
+        log(f"{call.input} can't say which texts need a review: only PO and XLIFF files can.")
     content = _read(call.input)
     with call.translator() as translator:
         source, target = translator.require_direction()
@@ -39,6 +48,7 @@ def run(call: Call) -> None:
             source,
             target,
             redo=call.redo,
+            needs_review=call.needs_review,
             glossary=call.read_glossary(translator),
             examine=examine,
         )
@@ -46,7 +56,7 @@ def run(call: Call) -> None:
         _write(call.output, document.content)
     log(f"{count(document.texts, 'text')} translated")
     if not document.texts and not call.redo:
-        left_out = "Fuzzy messages and approved texts are left out"
+        left_out = "Fuzzy messages, approved texts and texts in other languages are left out"
         log(
             f"There is nothing to translate. {left_out}; --redo also translates other translated texts."
         )

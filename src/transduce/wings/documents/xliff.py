@@ -1,14 +1,22 @@
 """Reads the units of XLIFF files, versions 1.0 to 1.2 and 2.x."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 from xml.sax.saxutils import quoteattr
 
 from transduce.inline.blocks import spaced
+from transduce.inline.markup import attribute, pieces
 from transduce.inline.placeholders import mask
 from transduce.text.formats import CorpusFile, DocumentFile, TextKind, TextPair
 from transduce.text.plain import display_name, read_pieces
-from transduce.wings.documents.document import Document, Slot, check_language
+from transduce.wings.documents.document import (
+    KEPT_WORD,
+    Document,
+    Slot,
+    check_language,
+    without_kept_marks,
+)
 from transduce.wings.documents.icu import branched
 from transduce.wings.documents.xml import (
     Element,
@@ -21,6 +29,7 @@ from transduce.wings.documents.xml import (
     target_slot,
 )
 
+SEGMENT_TAG = re.compile(rb"<(?:[^\s:/>]+:)?segment[\s/>]")
 UNIT_NAMES = ("trans-unit", "segment")  # in 1.x and in 2.x
 PO_HEADER = "x-gettext-domain-header"  # the restype of a unit that po2xliff makes of the header of a PO file
 MAX_LEVELS = 20  # of elements in a unit, around its segments
@@ -31,12 +40,16 @@ UNTRANSLATED_STATES = (
     "initial",
 )
 APPROVED_STATES = ("final", "signed-off")
+NEEDS_REVIEW = (
+    "needs-review-translation"  # in 1.x; in 2.x, a translation that needs work is "initial"
+)
 
 
 class _Segment(NamedTuple):
     unit: Unit
     source: Element
     target: Element | None
+    whole_target: Element | None  # with all segments of the unit
     before_target: Element  # the element after which a new target is inserted
     text: tuple[str, TextKind]  # of the source
     states: set[str | None]  # of the unit and its target
@@ -61,7 +74,7 @@ def read_xliff(file: DocumentFile) -> Document:
     """The untranslated units; if `file.redo` is true, also those translated but not approved. Not translate="no"."""
     text, codec = decode_xml(file.content, file.name)
     slots = [
-        _slot(text, segment, file.target)
+        _slot(text, segment, file)
         for segment in _segments([file.content], file.name, file.source, file.target)
         if not (segment.is_approved if file.redo else segment.is_translated)
     ]
@@ -122,7 +135,7 @@ def _segments_of(unit: Unit) -> Iterator[_Segment]:
         text, kind = source_text(unit.text(own), preserve=space == "preserve")
         if text.strip():
             message = text, kind._replace(message=True)
-            yield _Segment(unit, own, other, before_target, message, states)
+            yield _Segment(unit, own, other, written, before_target, message, states)
 
 
 def _marked(element: Element | None) -> dict[str, Element]:
@@ -137,19 +150,64 @@ def _marked(element: Element | None) -> dict[str, Element]:
     return found
 
 
-def _slot(text: str, segment: _Segment, language: str) -> Slot:
+def _slot(text: str, segment: _Segment, file: DocumentFile) -> Slot:
     """The slot at a unit's existing target, or at the place for a new target."""
     unit = segment.unit
     source = segment.source
+    has_states = SEGMENT_TAG.match(unit.content) is not None  # 2.x, where targets have no states
     name = source.full_name.removesuffix("source") + "target"
     declared = unit.attributes.get("target-language") or unit.attributes.get("trgLang")
-    same = {**source.attributes, "xml:lang": declared or language.replace("_", "-")}
+    same = {**source.attributes, "xml:lang": declared or file.target.replace("_", "-")}
     attributes = "".join(
         f" {key}={quoteattr(same[key])}"
         for key in ("xml:lang", "xml:space")
         if key in source.attributes
     )
+    if file.needs_review and not has_states:
+        attributes += f' state="{NEEDS_REVIEW}"'
     opening = f"{indentation(text, unit.character(source.begin))}<{name}{attributes}>"
     new = (unit.end(segment.before_target), opening, f"</{name}>")
-    slot = target_slot(unit, source, segment.target, segment.text, new)
-    return slot._replace(branched=branched(slot.text, language))
+    marked = _with_kept(segment.text[0])
+    slot = target_slot(unit, source, segment.target, (marked, segment.text[1]), new)
+    slot = slot._replace(branched=branched(slot.text, file.target))
+    if marked != segment.text[0]:
+        slot = slot._replace(write=_then(without_kept_marks, slot.write))
+    if not file.needs_review or not (has_states or segment.whole_target):
+        return slot
+    mark = (
+        unit.with_attribute(None, "state", "initial")
+        if has_states
+        else unit.with_attribute(segment.whole_target, "state", NEEDS_REVIEW)
+    )
+    if not slot.begin <= mark.begin < slot.end:
+        return slot._replace(marks=(mark,))
+
+    # In place of an empty element.
+    begin = mark.begin - slot.begin
+    rest = mark.end - slot.begin
+    return slot._replace(
+        write=_then(slot.write, lambda content: content[:begin] + mark.text + content[rest:])
+    )
+
+
+def _then(first: Callable[[str], str], second: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda text: second(first(text))
+
+
+def _with_kept(text: str) -> str:
+    """Enclose what XLIFF 2 declares untranslated between two markers, or up to the end."""
+    if "<sm" not in text and ":sm" not in text:
+        return text
+    parts = [""]
+    opened = ""  # the id of the marker that began the enclosed part
+    for piece in pieces(text):
+        tag = text[piece.begin : piece.end]
+        name = piece.name.rpartition(":")[2]
+        if not opened and name == "sm" and attribute(tag, "translate") == "no":
+            parts.append(KEPT_WORD[0])
+            opened = attribute(tag, "id") or ""
+        parts.append(tag)
+        if opened and name == "em" and attribute(tag, "startref") == opened:
+            parts.append(KEPT_WORD[1])
+            opened = ""
+    return "".join(parts) + (KEPT_WORD[1] if opened else "")

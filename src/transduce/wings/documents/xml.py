@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from xml.parsers import expat
 
 from transduce.inline.events import ENTITY
-from transduce.inline.markup import pieces
+from transduce.inline.markup import attributes, pieces
 from transduce.inline.placeholders import mask
 from transduce.system.errors import UserError
 from transduce.text.formats import MARKUP_TEXT, PLAIN_TEXT, PRESERVED_TEXT, TextKind
-from transduce.wings.documents.document import Slot, decode, decode_pieces
+from transduce.wings.documents.document import Edit, Slot, decode, decode_pieces
 
 XML_ENCODING = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 UTF16_BY_FIRST_BYTES = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}  # without a byte order mark
@@ -74,7 +74,7 @@ class Unit(NamedTuple):
 
     def text(self, element: Element) -> str:
         """The content of an element, as XML."""
-        return self.content[element.begin + len(self._tag(element)) : element.last].decode()
+        return self.content[element.begin + len(self._tag(element.begin)) : element.last].decode()
 
     def character(self, byte: int) -> int:
         """Convert a byte offset in the unit to the index of a character in the file."""
@@ -82,22 +82,33 @@ class Unit(NamedTuple):
 
     def end(self, element: Element) -> int:
         """The index in the file of the first character after an element."""
-        is_empty = self._tag(element).endswith(b"/>")
+        is_empty = self._tag(element.begin).endswith(b"/>")
         return self.character(
             element.last if is_empty else self.content.index(b">", element.last) + 1
         )
 
     def inside(self, element: Element) -> tuple[int, int, str, str]:
         """The begin and end of an element's content in the file, and the tags that an empty element needs around it."""
-        tag = self._tag(element)
+        tag = self._tag(element.begin)
         end = self.character(element.last)
         if tag.endswith(b"/>"):
             opening = f"{tag[:-2].decode().rstrip()}>"
             return self.character(element.begin), end, opening, f"</{element.full_name}>"
         return self.character(element.begin + len(tag)), end, "", ""
 
-    def _tag(self, element: Element) -> bytes:
-        tag = TAG_BYTES.match(self.content, element.begin)
+    def with_attribute(self, element: Element | None, name: str, value: str) -> Edit:
+        """The edit that gives an attribute of an element, or of the unit itself, a value."""
+        begin = element.begin if element else 0
+        tag = self._tag(begin).decode()
+        end = len(tag.rstrip("/>").rstrip())
+        span = attributes(tag).get(name)
+        first = self.character(begin)
+        if span is None:
+            return Edit(first + end, first + end, f' {name}="{value}"')
+        return Edit(first + span[0], first + span[1], value)
+
+    def _tag(self, begin: int) -> bytes:
+        tag = TAG_BYTES.match(self.content, begin)
         assert tag is not None
         return tag.group()
 
