@@ -174,10 +174,10 @@ def _schedule_warnings(train: TrainConfig, updates: float) -> Iterator[str]:
             f"{limit} about {updates:,.0f} updates, but the learning rate rises over the first {train.warmup:,}: "
             "allow more updates, or lower train.warmup and data.max_tokens."
         )
-    if train.cooldown and (updates < train.steps or train.cooldown > train.steps):
+    if train.cooldown > train.steps:
         yield (
-            f"{limit} about {updates:,.0f} updates, but the learning rate falls over the last {train.cooldown:,} of "
-            f"{train.steps:,}: set train.steps to about {updates:.0f}, and train.cooldown to less."
+            f"There will be {train.steps:,} updates, but the learning rate falls over the last {train.cooldown:,}: "
+            "lower train.cooldown."
         )
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -41,6 +41,14 @@ class TrainState:
     nll: float = 0.0
     correct: float = 0.0
     num_tokens: int = 0
+    limits: str = ""  # options that `schedule` and `recorded` depend on
+    # train.steps, cooldown and risk_steps, once they follow the clock
+    schedule: list[int] = field(default_factory=list)
+    # Changes of `schedule` after this step, made before an interruption: the step and the new train.steps.
+    recorded: list[list[int]] = field(default_factory=list)
+    update_seconds: float = 0.0  # of a recent update
+    validation_seconds: float = 0.0  # of the last validation
+    saving_seconds: float = 0.0  # of the last checkpoint
 
 
 def save_checkpoint(

@@ -1,5 +1,6 @@
 """The training loop, with its updates, reports, validations and checkpoints."""
 
+import bisect
 import math
 import signal
 import threading
@@ -7,14 +8,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import nn
 
-from transduce.config.schema import UNK, RunConfig
+from transduce.config.schema import UNK, RunConfig, TrainConfig
 from transduce.evaluation.perplexity import Validation
 from transduce.model.seq2seq import Seq2Seq, make_batch
 from transduce.system.console import Display, duration, log
@@ -25,12 +26,26 @@ from transduce.tokens.batching import Indices
 from transduce.tokens.mixture import Mixture
 from transduce.training.checkpoint import TrainState, remove_old, save_checkpoint
 from transduce.training.distributed import ALONE, Ranks, full_model, is_sharded
-from transduce.training.schedule import begins_risk, effort, learning_rate
+from transduce.training.schedule import (
+    begins_risk,
+    effort,
+    end_in_time,
+    learning_rate,
+    left_in_stage,
+    rescheduled,
+    stage_of,
+)
 from transduce.training.update import Outcome, averaged, settle_buckets, update
 
 REPORT_EVERY = 10  # updates between lines of the journal
 PACE_UPDATES = 50  # number of recent updates for the displayed speed and loss
+# Time constant of the speed that the cool-down follows: a share of the updates so far, and at least so many updates.
+SPEED_SHARE, SPEED_UPDATES = 1 / 20, 20
+MAX_SLOWDOWN = (
+    3  # an update counts as at most this many usual ones, so that a single pause has little effect
+)
 MAX_SKIPPED_UPDATES = 10  # in a row; then the training fails
+COOLDOWN = "cooldown"  # the journal's event if the schedule changes, to follow the clock
 
 Reason = Literal["patience", "minutes", "steps", "interrupted"]
 # If several apply, the last one counts.
@@ -60,6 +75,16 @@ class Training:
     ranks: Ranks = ALONE
     # Since the start or resumption, by step.
     validations: dict[int, Validation] = field(default_factory=dict)
+    clock: Callable[[], float] = time.monotonic  # in seconds
+
+    @property
+    def schedule(self) -> TrainConfig:
+        """The training options, with the changes that follow the clock."""
+        train = self.config.train
+        if not self.state.schedule:
+            return train
+        steps, cooldown, risk_steps = self.state.schedule
+        return replace(train, steps=steps, cooldown=cooldown, risk_steps=risk_steps)
 
 
 def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
@@ -74,22 +99,27 @@ def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
         one_pair = make_batch([[UNK]], [[UNK]])
         settle_buckets(training.wrapped_model, one_pair.to(training.device), config)
     with stop_signals(insist=training.ranks.world > 1) as stopped, Display() as display:
-        pace = Pace(state)
+        pace = Pace(state, training.clock)
         plan = updates(training)
         while (reason := finished(training, stopped() or bool(stop and stop()))) is None:
-            if begins_risk(state.step, config):
+            if begins_risk(state.step, training.schedule):
                 begin_risk(training)
+            began = pace.seconds()
             with phase("data"):
                 batches = next(plan)
             outcome = learn(training, batches)
             state.seconds = pace.seconds()
+            measure(state, state.seconds - began)
             log_update(training, outcome, batches)
-            display.show(state.step, config.steps, pace.line(training, outcome))
+            display.show(state.step, training.schedule.steps, pace.line(training, outcome))
             if state.step % config.validate_every == 0:
                 validate(training)
+                state.validation_seconds = pace.seconds() - state.seconds
                 state.seconds = pace.seconds()
+            follow_clock(training)
             if state.step % config.save_every == 0 or state.best_step == state.step:
                 save(training)
+                state.saving_seconds = pace.seconds() - state.seconds
     save(training)
     return reason
 
@@ -119,8 +149,81 @@ def updates(training: Training) -> Iterator[list[Indices]]:
 
 def begin_risk(training: Training) -> None:
     """Begin minimum-risk training with a new optimizer state."""
+    train = training.config.train
+    training.state.update_seconds *= effort(train.steps - 1, train)
     training.optimizer.state.clear()  # else the larger gradients before would hold Adam back for 100 updates
     log("Minimum-risk training begins.")
+
+
+def measure(state: TrainState, seconds: float) -> None:
+    """Add the time of an update to the mean time of recent updates."""
+    usual = state.update_seconds or seconds
+    state.update_seconds = usual + (min(seconds, MAX_SLOWDOWN * usual) - usual) / max(
+        SPEED_SHARE * state.step, SPEED_UPDATES
+    )
+
+
+def follow_clock(training: Training) -> None:
+    """With train.minutes, change the schedule so that the cool-down ends in time, as measured on rank 0.
+
+    A change is an event of the journal. A training that resumes from an earlier checkpoint repeats these changes
+    instead of measuring, so that it makes the same updates.
+    """
+    state = training.state
+    schedule = training.schedule
+    if not schedule.minutes or state.step >= schedule.steps:
+        return
+    if not stage_of(state.step + 1, schedule).cooldown:
+        return
+    is_recorded = bool(state.recorded)
+    if not training.ranks.first:
+        own = 0
+    elif not is_recorded:
+        own = measured_end(training)
+    else:
+        own = state.recorded.pop(0)[1] if state.recorded[0][0] == state.step else 0
+    steps = training.ranks.highest(own)
+    if not steps:
+        return
+    changed = rescheduled(state.step, schedule, steps)
+    if not is_recorded:
+        if not state.schedule:
+            log(
+                f"The learning rate begins to fall, so that about {steps:,} of {schedule.steps:,} updates end within "
+                f"{schedule.minutes:g} minutes."
+            )
+        training.journal.write(
+            COOLDOWN, step=state.step, steps=steps, limits=state.limits, seconds=state.seconds
+        )
+    state.schedule = [changed.steps, changed.cooldown, changed.risk_steps]
+
+
+def measured_end(training: Training) -> int:
+    """The number of updates with which the training ends in time, or 0 if the schedule can stay."""
+    state = training.state
+    config = training.config.train
+    schedule = training.schedule
+    left = left_in_stage(state.step, schedule)
+    most = left + config.steps - schedule.steps
+    # In the last stage, the rest is 0.
+    rest = effort(state.step + left, schedule)
+
+    def needed(updates: int) -> float:
+        """The seconds for the next updates of this stage, for their validations and checkpoints, and for the rest."""
+        end = state.step + updates
+        saves = end // config.save_every - state.step // config.save_every
+        validations = end // config.validate_every - state.step // config.validate_every
+        saves += validations  # the best checkpoint is saved
+        return (
+            (updates + rest) * state.update_seconds
+            + validations * state.validation_seconds
+            + saves * state.saving_seconds
+        )
+
+    possible = bisect.bisect_right(
+        range(1, most + 1), 60 * config.minutes - state.seconds, key=needed
+    )
+    return end_in_time(state.step, schedule, possible, most)
 
 
 def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
@@ -142,8 +245,8 @@ def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
         training.optimizer,
         parts,
         step=state.step,
-        rate=learning_rate(state.step, config.train, config.model.d_model),
-        train=config.train,
+        rate=learning_rate(state.step, training.schedule, config.model.d_model),
+        train=training.schedule,
         ranks=training.ranks,
         slots=slots,
         total=sum(
@@ -183,7 +286,7 @@ def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices])
             loss=state.loss / state.num_tokens,
             nll=state.nll / state.num_tokens,
             accuracy=state.correct / state.num_tokens,
-            rate=learning_rate(state.step, training.config.train, training.config.model.d_model),
+            rate=learning_rate(state.step, training.schedule, training.config.model.d_model),
             gradient_norm=outcome.gradient_norm,
             tokens_seen=state.tokens_seen,
             seconds=state.seconds,
@@ -252,7 +355,8 @@ def finished(training: Training, stopped: bool) -> Reason | None:
     config = training.config.train
     ends: dict[Reason, bool] = {
         "patience": 0 < config.patience <= state.stale,
-        "minutes": 0 < 60 * config.minutes <= state.seconds,
+        "minutes": 0 < 60 * config.minutes <= state.seconds
+        or state.step >= training.schedule.steps,
         "steps": state.step >= config.steps,
         "interrupted": stopped,
     }
@@ -265,8 +369,9 @@ def finished(training: Training, stopped: bool) -> Reason | None:
 class Pace:
     """Computes recent speed, recent loss and remaining time for the progress line."""
 
-    def __init__(self, state: TrainState) -> None:
-        self._began = time.monotonic() - state.seconds
+    def __init__(self, state: TrainState, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began = clock() - state.seconds
         self._first = state.step, state.seconds
         # (seconds before the update, outcome).
         self._recent: deque[tuple[float, Outcome]] = deque(maxlen=PACE_UPDATES)
@@ -274,12 +379,12 @@ class Pace:
 
     def seconds(self) -> float:
         """The seconds of training so far, including the time before restarts."""
-        return time.monotonic() - self._began
+        return self._clock() - self._began
 
     def line(self, training: Training, outcome: Outcome) -> str:
         """The progress line after an update, with the most important numbers first."""
         state = training.state
-        train = training.config.train
+        train = training.schedule
         self._recent.append((self._before, outcome))
         self._before = state.seconds
         tokens = sum(each.num_tokens for _, each in self._recent)

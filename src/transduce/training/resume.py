@@ -28,9 +28,9 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.announce import device_name
 from transduce.training.checkpoint import TrainState, load_checkpoint
 from transduce.training.distributed import ALONE, Ranks, scatter_weights, wrap
-from transduce.training.loop import Training
+from transduce.training.loop import COOLDOWN, Training
 from transduce.training.run_card import fingerprint, read_run_card
-from transduce.training.schedule import check_risk
+from transduce.training.schedule import check_risk, limits
 from transduce.training.update import forget_average, make_optimizer
 
 TEXT = ("data.corpora", "data.valid", "data.source", "data.target", "data.directions")
@@ -101,7 +101,7 @@ def named_text(settings: Settings) -> DataConfig:
 def is_harmless(name: str, config: RunConfig) -> bool:
     """Whether a change of an option does not affect what the training learns."""
     has_end = config.train.cooldown or config.train.risk_steps
-    return name.startswith(HARMLESS) and not (name == "train.steps" and has_end)
+    return name.startswith(HARMLESS) and not (name in ("train.steps", "train.minutes") and has_end)
 
 
 def resume(
@@ -140,7 +140,15 @@ def resume(
     if going.changes and ranks.first:  # only here, since everything above may fail
         (out / MANIFEST).unlink(missing_ok=True)
         model_folder.write_config(out, config)
-    journal.truncate(state.journal_size)
+    if state.limits != limits(config.train):
+        state.schedule = []
+        state.recorded = []
+    state.limits = limits(config.train)
+    state.recorded += [
+        [event["step"], event["steps"]]
+        for event in journal.truncate(state.journal_size, keep=COOLDOWN)
+        if event["limits"] == state.limits
+    ]
     validate = validations(prepared.tokenizer, valid, config)
     training = Training(
         config=config,
