@@ -2,7 +2,8 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from transduce.training.schedule import (
     learning_rate,
     left_in_stage,
     rescheduled,
+    stage_of,
 )
 
 STEPS = 200
@@ -91,7 +93,7 @@ def untouched(options, tmp_path_factory) -> Path:
     return out
 
 
-class Killed(Exception):
+class KilledError(Exception):
     """The process ended without a save."""
 
 
@@ -116,12 +118,12 @@ def go_on(
 
         def stop() -> bool:
             if kill_at and task.state.step >= kill_at:
-                raise Killed
+                raise KilledError
             return 0 < stop_at <= task.state.step
 
         try:
             reason = loop.train(task, stop)
-        except Killed:
+        except KilledError:
             reason = "killed"
         return reason, task.state, machine.rates
 
@@ -149,10 +151,12 @@ def test_on_a_machine_that_becomes_slower_the_rate_falls_to_its_floor_in_time(st
     assert reason == "minutes" and 0.95 < state.seconds / (60 * MINUTES) <= 1
     assert len(rates) == state.step == changes(out)[-1][1]
     uncooled = [learning_rate(step, TrainConfig(warmup=20), 16) for step in range(1, STEPS)]
-    shares = [rate / whole * uncooled[0] / rates[0] for rate, whole in zip(rates, uncooled)]
+    shares = [
+        rate / whole * uncooled[0] / rates[0] for rate, whole in zip(rates, uncooled, strict=False)
+    ]
     begin = changes(out)[0][0]
     assert shares[:begin] == pytest.approx([1.0] * begin) and HALF < begin < 1.2 * HALF
-    falls = [share - later for share, later in zip(shares[begin - 1 :], shares[begin:])]
+    falls = [share - later for share, later in pairwise(shares[begin - 1 :])]
     assert min(falls) > 0.01 and shares[-1] < 0.04
 
 
@@ -176,7 +180,7 @@ def test_after_a_kill_the_changes_in_the_journal_are_repeated_also_at_another_sp
         assert changes(out) == [first, *more]
     _, _, rates = go_on(options, out, slower(1))
     assert changes(out)[: 1 + len(more)] == [first, *more]
-    falls = [later < 0.99 * rate for rate, later in zip(rates, rates[1:])]
+    falls = [later < 0.99 * rate for rate, later in pairwise(rates)]
     assert 126 + falls.index(True) + 1 == first[0]
 
 
@@ -208,13 +212,10 @@ def test_validations_count_as_time(options, begun):
     st.integers(2, 400),
     st.floats(0.05, 1),
     st.lists(st.floats(0.2, 5), min_size=1, max_size=6),
-    st.sampled_from([0, 20]),
 )
-def test_whatever_the_speeds_the_rate_falls_to_its_floor(steps, share, speeds, risk_steps):
+def test_whatever_the_speeds_the_rate_falls_to_its_floor(steps, share, speeds):
     """Each part of the time has its own speed, which is known at once."""
-    cooldown = max(1, int(share * steps))
-    first = TrainConfig(steps=steps + risk_steps, warmup=1, cooldown=cooldown)
-    first = schedule = replace(first, risk_steps=risk_steps, samples=2)
+    first = schedule = TrainConfig(steps=steps, warmup=1, cooldown=max(1, int(share * steps)))
     time, done = 0.0, 0
     while done < schedule.steps and time < steps:
         cost = speeds[int(time / steps * len(speeds))]
@@ -232,3 +233,18 @@ def test_whatever_the_speeds_the_rate_falls_to_its_floor(steps, share, speeds, r
             assert done == end or learning_rate(done + 1, schedule, 16) < rate
     # The time is used up within an update of its end, or all updates were made.
     assert done == schedule.steps
+
+
+def test_each_stage_of_a_training_with_minimum_risk_training_ends_in_time():
+    train = TrainConfig(steps=120, warmup=1, cooldown=30, risk_steps=20)
+    assert end_in_time(50, train, possible=20, most=50) == 120 - 50 + 19
+    shorter = rescheduled(50, train, 89)
+    assert [stage_of(step, shorter)[:3] for step in (69, 70, 89)] == [
+        (False, 69, 69),
+        (True, 1, 20),
+        (True, 20, 20),
+    ]
+    assert learning_rate(69, shorter, 16) == pytest.approx(learning_rate(69, train, 16) / 20)
+    assert end_in_time(79, shorter, possible=5, most=10) == 84
+    last = rescheduled(79, shorter, 84)
+    assert stage_of(84, last)[:3] == (True, 15, 15) and stage_of(69, last) == stage_of(69, shorter)
