@@ -20,13 +20,7 @@ from transduce.training import loop
 from transduce.training.checkpoint import TrainState
 from transduce.training.resume import continued, resume
 from transduce.training.run import train
-from transduce.training.schedule import (
-    end_in_time,
-    learning_rate,
-    left_in_stage,
-    rescheduled,
-    stage_of,
-)
+from transduce.training.schedule import in_time, learning_rate, stage_of
 
 STEPS = 200
 MINUTES = STEPS / 60 / 0.85  # if an update takes a second, as planned
@@ -221,30 +215,25 @@ def test_whatever_the_speeds_the_rate_falls_to_its_floor(steps, share, speeds):
         cost = speeds[int(time / steps * len(speeds))]
         time += cost
         done += 1
-        possible = max(0, int((steps - time) / cost))
-        if done == schedule.steps:
-            break
-        most = left_in_stage(done, schedule) + first.steps - schedule.steps
-        end = end_in_time(done, schedule, possible, most)
-        if end:
-            rate = learning_rate(done, schedule, 16)
-            schedule = rescheduled(done, schedule, end)
-            assert done <= end <= first.steps
-            assert done == end or learning_rate(done + 1, schedule, 16) < rate
+        if done < schedule.steps:
+            before = schedule
+            schedule = in_time(done, before, steps, steps - time, [(1, cost)])
+            assert done <= schedule.steps <= first.steps
+            if done < schedule.steps and schedule != before:
+                assert learning_rate(done + 1, schedule, 16) < learning_rate(done, before, 16)
     # The time is used up within an update of its end, or all updates were made.
     assert done == schedule.steps
 
 
 def test_each_stage_of_a_training_with_minimum_risk_training_ends_in_time():
     train = TrainConfig(steps=120, warmup=1, cooldown=30, risk_steps=20)
-    assert end_in_time(50, train, possible=20, most=50) == 120 - 50 + 19
-    shorter = rescheduled(50, train, 89)
+    risk = 20 * (1 + 0.8 * 16)  # updates that take the same time
+    shorter = in_time(50, train, 120, 20 + risk, [(1, 1.0)])
     assert [stage_of(step, shorter)[:3] for step in (69, 70, 89)] == [
         (False, 69, 69),
         (True, 1, 20),
         (True, 20, 20),
     ]
     assert learning_rate(69, shorter, 16) == pytest.approx(learning_rate(69, train, 16) / 20)
-    assert end_in_time(79, shorter, possible=5, most=10) == 84
-    last = rescheduled(79, shorter, 84)
+    last = in_time(79, shorter, 120, 5, [(1, 1.0)])
     assert stage_of(84, last)[:3] == (True, 15, 15) and stage_of(69, last) == stage_of(69, shorter)

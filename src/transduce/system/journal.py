@@ -39,14 +39,14 @@ class Journal:
         """The size of the journal in bytes."""
         return self._file.tell()
 
-    def truncate(self, size: int, keep: str = "") -> list[Event]:
+    def truncate(self, size: int, keep: str = "-") -> list[Event]:
         """Remove everything after the first `size` bytes, except events with the name `keep`, which are returned."""
         # A power failure may have cut the file off.
         size = min(size, self._file.seek(0, os.SEEK_END))
         self._file.seek(size)
-        kept = [line for line in self._file if keep and _is_named(line, keep)]
+        kept = [line for line in self._file if line.startswith(f'{{"event": "{keep}"'.encode())]
         self._file.seek(size)
-        # If the process is killed between these two calls, events may stand twice, but none is missing.
+        # If the process is killed between these two calls, events may be repeated, but none is missing.
         self._file.writelines(kept)
         self._file.truncate()
         if self._tensorboard:
@@ -103,11 +103,6 @@ def read_events(path: Path) -> Iterator[Event]:
         for number, line in enumerate(file, 1):
             if line.endswith(b"\n"):
                 yield _parse(line, f"{path}:{number}")
-
-
-def _is_named(line: bytes, event: str) -> bool:
-    """Whether `line` is a whole event with this name."""
-    return line.startswith(f'{{"event": "{event}", '.encode()) and line.endswith(b"}\n")
 
 
 def _parse(line: bytes, place: str) -> Event:

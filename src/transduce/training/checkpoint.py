@@ -41,11 +41,11 @@ class TrainState:
     nll: float = 0.0
     correct: float = 0.0
     num_tokens: int = 0
-    limits: str = ""  # options that `schedule` and `recorded` depend on
-    # train.steps, cooldown and risk_steps, once they follow the clock
-    schedule: list[int] = field(default_factory=list)
-    # Changes of `schedule` after this step, made before an interruption: the step and the new train.steps.
-    recorded: list[list[int]] = field(default_factory=list)
+    limits: str = ""  # see training.schedule.limits
+    # Options of the schedule that follow the clock, with their values.
+    schedule: dict[str, Any] = field(default_factory=dict)
+    # Later values of `schedule`, by step, that a resumed training repeats.
+    recorded: dict[str, dict[str, Any]] = field(default_factory=dict)
     update_seconds: float = 0.0  # of a recent update
     validation_seconds: float = 0.0  # of the last validation
     saving_seconds: float = 0.0  # of the last checkpoint

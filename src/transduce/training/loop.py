@@ -1,6 +1,5 @@
 """The training loop, with its updates, reports, validations and checkpoints."""
 
-import bisect
 import math
 import signal
 import threading
@@ -15,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from transduce.config.schema import UNK, RunConfig, TrainConfig
+from transduce.config.schema import UNK, RunConfig
 from transduce.evaluation.perplexity import Validation
 from transduce.model.seq2seq import Seq2Seq, make_batch
 from transduce.system.console import Display, duration, log
@@ -26,26 +25,16 @@ from transduce.tokens.batching import Indices
 from transduce.tokens.mixture import Mixture
 from transduce.training.checkpoint import TrainState, remove_old, save_checkpoint
 from transduce.training.distributed import ALONE, Ranks, full_model, is_sharded
-from transduce.training.schedule import (
-    begins_risk,
-    effort,
-    end_in_time,
-    learning_rate,
-    left_in_stage,
-    rescheduled,
-    stage_of,
-)
+from transduce.training.schedule import begins_risk, effort, in_time, learning_rate
 from transduce.training.update import Outcome, averaged, settle_buckets, update
 
 REPORT_EVERY = 10  # updates between lines of the journal
 PACE_UPDATES = 50  # number of recent updates for the displayed speed and loss
-# Time constant of the speed that the cool-down follows: a share of the updates so far, and at least so many updates.
-SPEED_SHARE, SPEED_UPDATES = 1 / 20, 20
-MAX_SLOWDOWN = (
-    3  # an update counts as at most this many usual ones, so that a single pause has little effect
-)
+SPEED_UPDATES = 20  # time constant, in updates, of the speed that the cool-down follows
+MAX_SLOWDOWN = 3  # an update counts as at most so many usual ones: a single pause has little effect
 MAX_SKIPPED_UPDATES = 10  # in a row; then the training fails
-COOLDOWN = "cooldown"  # the journal's event if the schedule changes, to follow the clock
+COOLDOWN = "cooldown"  # the event of the journal when the schedule changes to follow the clock
+CHANGING = ("steps", "cooldown", "risk_steps")  # options of the schedule that such an event sets
 
 Reason = Literal["patience", "minutes", "steps", "interrupted"]
 # If several apply, the last one counts.
@@ -77,14 +66,9 @@ class Training:
     validations: dict[int, Validation] = field(default_factory=dict)
     clock: Callable[[], float] = time.monotonic  # in seconds
 
-    @property
-    def schedule(self) -> TrainConfig:
-        """The training options, with the changes that follow the clock."""
-        train = self.config.train
-        if not self.state.schedule:
-            return train
-        steps, cooldown, risk_steps = self.state.schedule
-        return replace(train, steps=steps, cooldown=cooldown, risk_steps=risk_steps)
+    def __post_init__(self) -> None:
+        # The training options, with those that follow the clock.
+        self.schedule = replace(self.config.train, **self.state.schedule)
 
 
 def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
@@ -109,14 +93,17 @@ def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
                 batches = next(plan)
             outcome = learn(training, batches)
             state.seconds = pace.seconds()
-            measure(state, state.seconds - began)
+            usual = state.update_seconds or state.seconds - began
+            change = min(state.seconds - began, MAX_SLOWDOWN * usual) - usual
+            state.update_seconds = usual + change / SPEED_UPDATES
             log_update(training, outcome, batches)
             display.show(state.step, training.schedule.steps, pace.line(training, outcome))
             if state.step % config.validate_every == 0:
                 validate(training)
                 state.validation_seconds = pace.seconds() - state.seconds
                 state.seconds = pace.seconds()
-            follow_clock(training)
+            if config.minutes and state.step < training.schedule.steps:
+                follow_clock(training)
             if state.step % config.save_every == 0 or state.best_step == state.step:
                 save(training)
                 state.saving_seconds = pace.seconds() - state.seconds
@@ -149,81 +136,35 @@ def updates(training: Training) -> Iterator[list[Indices]]:
 
 def begin_risk(training: Training) -> None:
     """Begin minimum-risk training with a new optimizer state."""
-    train = training.config.train
-    training.state.update_seconds *= effort(train.steps - 1, train)
+    training.state.update_seconds *= effort(0, replace(training.schedule, steps=1, risk_steps=1))
     training.optimizer.state.clear()  # else the larger gradients before would hold Adam back for 100 updates
     log("Minimum-risk training begins.")
 
 
-def measure(state: TrainState, seconds: float) -> None:
-    """Add the time of an update to the mean time of recent updates."""
-    usual = state.update_seconds or seconds
-    state.update_seconds = usual + (min(seconds, MAX_SLOWDOWN * usual) - usual) / max(
-        SPEED_SHARE * state.step, SPEED_UPDATES
-    )
-
-
 def follow_clock(training: Training) -> None:
-    """With train.minutes, change the schedule so that the cool-down ends in time, as measured on rank 0.
+    """Change the schedule if else the cool-down would not end in time, as rank 0 measures it.
 
-    A change is an event of the journal. A training that resumes from an earlier checkpoint repeats these changes
-    instead of measuring, so that it makes the same updates.
+    A change is an event of the journal. A training that resumes from an earlier checkpoint repeats these events before
+    it measures again, so that it makes the same updates.
     """
     state = training.state
-    schedule = training.schedule
-    if not schedule.minutes or state.step >= schedule.steps:
-        return
-    if not stage_of(state.step + 1, schedule).cooldown:
-        return
-    is_recorded = bool(state.recorded)
-    if not training.ranks.first:
-        own = 0
-    elif not is_recorded:
-        own = measured_end(training)
-    else:
-        own = state.recorded.pop(0)[1] if state.recorded[0][0] == state.step else 0
-    steps = training.ranks.highest(own)
-    if not steps:
-        return
-    changed = rescheduled(state.step, schedule, steps)
-    if not is_recorded:
-        if not state.schedule:
-            log(
-                f"The learning rate begins to fall, so that about {steps:,} of {schedule.steps:,} updates end within "
-                f"{schedule.minutes:g} minutes."
-            )
-        training.journal.write(
-            COOLDOWN, step=state.step, steps=steps, limits=state.limits, seconds=state.seconds
-        )
-    state.schedule = [changed.steps, changed.cooldown, changed.risk_steps]
-
-
-def measured_end(training: Training) -> int:
-    """The number of updates with which the training ends in time, or 0 if the schedule can stay."""
-    state = training.state
     config = training.config.train
-    schedule = training.schedule
-    left = left_in_stage(state.step, schedule)
-    most = left + config.steps - schedule.steps
-    # In the last stage, the rest is 0.
-    rest = effort(state.step + left, schedule)
-
-    def needed(updates: int) -> float:
-        """The seconds for the next updates of this stage, for their validations and checkpoints, and for the rest."""
-        end = state.step + updates
-        saves = end // config.save_every - state.step // config.save_every
-        validations = end // config.validate_every - state.step // config.validate_every
-        saves += validations  # the best checkpoint is saved
-        return (
-            (updates + rest) * state.update_seconds
-            + validations * state.validation_seconds
-            + saves * state.saving_seconds
-        )
-
-    possible = bisect.bisect_right(
-        range(1, most + 1), 60 * config.minutes - state.seconds, key=needed
-    )
-    return end_in_time(state.step, schedule, possible, most)
+    changed = state.recorded.pop(str(state.step), {})
+    if training.ranks.first and not changed and not state.recorded:
+        seconds = 60 * config.minutes - state.seconds
+        durations = [
+            (1, state.update_seconds),
+            (config.validate_every, state.validation_seconds),
+            (config.save_every, state.saving_seconds),
+        ]
+        schedule = in_time(state.step, training.schedule, config.steps, seconds, durations)
+        if schedule != training.schedule:
+            changed = {name: getattr(schedule, name) for name in CHANGING}
+            training.journal.write(COOLDOWN, step=state.step, limits=state.limits, **changed)
+            if not state.schedule:
+                log(f"The learning rate falls now, to zero after about {schedule.steps:,} updates.")
+    state.schedule = training.ranks.agree(changed) or state.schedule
+    training.__post_init__()
 
 
 def learn(training: Training, batches: Sequence[Indices]) -> Outcome:

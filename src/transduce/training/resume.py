@@ -28,7 +28,7 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.announce import device_name
 from transduce.training.checkpoint import TrainState, load_checkpoint
 from transduce.training.distributed import ALONE, Ranks, scatter_weights, wrap
-from transduce.training.loop import COOLDOWN, Training
+from transduce.training.loop import CHANGING, COOLDOWN, Training
 from transduce.training.run_card import fingerprint, read_run_card
 from transduce.training.schedule import check_risk, limits
 from transduce.training.update import forget_average, make_optimizer
@@ -101,7 +101,7 @@ def named_text(settings: Settings) -> DataConfig:
 def is_harmless(name: str, config: RunConfig) -> bool:
     """Whether a change of an option does not affect what the training learns."""
     has_end = config.train.cooldown or config.train.risk_steps
-    return name.startswith(HARMLESS) and not (name in ("train.steps", "train.minutes") and has_end)
+    return name.startswith(HARMLESS) and not (has_end and name in ("train.steps", "train.minutes"))
 
 
 def resume(
@@ -141,14 +141,12 @@ def resume(
         (out / MANIFEST).unlink(missing_ok=True)
         model_folder.write_config(out, config)
     if state.limits != limits(config.train):
-        state.schedule = []
-        state.recorded = []
+        state.schedule = {}
+        state.recorded = {}
     state.limits = limits(config.train)
-    state.recorded += [
-        [event["step"], event["steps"]]
-        for event in journal.truncate(state.journal_size, keep=COOLDOWN)
-        if event["limits"] == state.limits
-    ]
+    for event in journal.truncate(state.journal_size, keep=COOLDOWN):
+        if event["limits"] == state.limits:
+            state.recorded[str(event["step"])] = {name: event[name] for name in CHANGING}
     validate = validations(prepared.tokenizer, valid, config)
     training = Training(
         config=config,

@@ -1,11 +1,11 @@
 """The stages of a training run, and the learning rate of each update (section 5.3 of the paper).
 
 Most training has one stage. With train.risk_steps, its last updates are a second stage: minimum-risk training.
-
-With train.minutes, the cool-down of a stage follows the clock: `end_in_time` compares the updates that are left with
-those that the time is enough for, and `rescheduled` moves the end of the training.
+With train.minutes, the cool-down of a stage follows the clock.
 """
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +16,8 @@ from transduce.system.errors import UserError
 RISK_DIVISOR = 15  # of the peak rate, in minimum-risk training
 SAMPLE_COST = 0.8  # time for a sample of a sentence, in usual passes over it
 SPARE = 20  # a twentieth of the updates that the time is enough for is not planned
-UNUSED_SHARE = 0.15  # of these updates; if more are not planned, the cool-down becomes longer
+# A cool-down becomes longer again if the time is enough for so many times the planned updates.
+LENGTHENED = 1.2
 
 
 class Stage(NamedTuple):
@@ -80,45 +81,41 @@ def check_risk(train: TrainConfig, init: Path | None, has_valid: bool) -> None:
         )
 
 
-def limits(train: TrainConfig) -> str:
-    """The options that determine when a cool-down begins and ends. If they change, it is planned anew."""
-    return f"{train.minutes} {train.steps} {train.cooldown} {train.risk_steps}"
+def in_time(
+    done: int, train: TrainConfig, most: int, seconds: float, durations: Sequence[tuple[int, float]]
+) -> TrainConfig:
+    """The schedule `train`, changed so that the cool-down of the current stage ends in time.
 
-
-def left_in_stage(done: int, train: TrainConfig) -> int:
-    """The updates of the current stage that are left after `done` updates."""
-    stage = stage_of(done + 1, train)
-    return stage.steps + 1 - stage.number
-
-
-def end_in_time(done: int, train: TrainConfig, possible: int, most: int) -> int:
-    """The number of updates of a training whose cool-down ends in time, or 0 if the schedule `train` can stay.
-
-    After `done` updates, the time is enough for `possible` more updates of the current stage; `most` is the number
-    that was planned at first. A cool-down begins when it would take the same share of the training as planned. From
-    then on, the end moves with the speed of the machine, but not beyond `most`.
+    `done` updates are made, `most` were planned first, and `seconds` are left. `durations` are pairs: every so many
+    updates, something takes so many seconds; the first is an update. A cool-down begins when it takes the planned share
+    of the training. Then the rate falls from its current value to zero, and the end follows the speed of the machine.
     """
+
+    def needed(end: int) -> float:
+        return sum((end // every - done // every) * time for every, time in durations)
+
     stage = stage_of(done + 1, train)
-    left = left_in_stage(done, train)
-    possible = min(possible, most)
+    left = stage.steps + 1 - stage.number
+    rest = effort(done + left, train) * durations[0][1]
+    ends = range(done + 1, done + 1 + left + most - train.steps)
+    possible = bisect_right(ends, seconds - rest, key=needed)
     room = possible - possible // SPARE
-    has_begun = left <= stage.cooldown
-    is_due = has_begun or room * stage.steps <= stage.cooldown * (stage.number - 1 + room)
-    is_too_long = possible < left and is_due
-    is_too_short = left < most and left < (1 - UNUSED_SHARE) * possible
-    return train.steps + room - left if is_too_long or is_too_short else 0
-
-
-def rescheduled(done: int, train: TrainConfig, steps: int) -> TrainConfig:
-    """The schedule that ends after `steps` updates. The rate falls to zero from its value after `done` updates."""
-    change = steps - train.steps
-    stage = stage_of(done + 1, train)
+    begins = room * stage.steps <= stage.cooldown * (stage.number - 1 + room)
+    is_long = stage.cooldown > 0 and possible < left and (begins or left <= stage.cooldown)
+    is_short = left < len(ends) and LENGTHENED * left < possible
+    if not is_long and not is_short:
+        return train
+    steps = train.steps + room - left
     if stage.is_risk:
-        return replace(train, steps=steps, risk_steps=train.risk_steps + change)
-    left = left_in_stage(done, train)
-    # The rate has fallen to (left + 1) / stage.cooldown, and reaches 0 one update after the last.
-    cooldown = -(-(left + change + 1) * max(stage.cooldown, left + 1) // (left + 1))
+        return replace(train, steps=steps, risk_steps=train.risk_steps + room - left)
+    # The rate has fallen to (left + 1) / stage.cooldown, and would be 0 after room + 1 updates.
+    cooldown = -(-(room + 1) * max(stage.cooldown, left + 1) // (left + 1))
     return replace(train, steps=steps, cooldown=cooldown)
+
+
+def limits(train: TrainConfig) -> str:
+    """The options that the plan of a cool-down depends on."""
+    return f"{train.minutes} {train.steps} {train.cooldown} {train.risk_steps}"
 
 
 def effort(done: int, train: TrainConfig) -> float:
