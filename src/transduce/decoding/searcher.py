@@ -57,6 +57,7 @@ class Searcher:
     tokenizer: Tokenizer
     config: DecodeConfig = field(default_factory=DecodeConfig)
     fallback: Fallback | None = None
+    progress: Callable[[int], None] | None = None  # called with the size of each batch found
 
     @property
     def max_tokens(self) -> int | None:
@@ -101,6 +102,8 @@ class Searcher:
         ):
             for i, best in zip(batch, hypotheses, strict=True):
                 n_best_lists[i] = self.by_risk(best)
+            if self.progress:
+                self.progress(len(batch))
         return n_best_lists
 
     def by_risk(self, best: list[Hypothesis]) -> list[Hypothesis]:

@@ -11,7 +11,7 @@ from transduce.system.files import write_file
 from transduce.text import jsonl
 from transduce.text.encoding_errors import readable
 from transduce.text.pairs import Pair, are_line_aligned, read_pairs
-from transduce.text.plain import read_lines, suffixes, without_byte_order_mark
+from transduce.text.plain import keep_earlier, read_lines, suffixes, without_byte_order_mark
 from transduce.text.rules import ENCODING, MEANINGS, MISALIGNED
 from transduce.wings.corpora.doctor.audit import Audit, Verdict
 from transduce.wings.corpora.doctor.windows import as_windows
@@ -53,7 +53,7 @@ def write_repaired(
     """Read a corpus again, and write the pairs without faults to `outputs`.
 
     `lists` are the files for the removed pairs and, if there are any, for the repaired pairs. In an output of the same
-    bilingual format, other columns and JSON keys keep their undecoded bytes.
+    bilingual format, other columns and JSON keys keep their undecoded bytes. Copies of earlier outputs are kept.
     """
     keeps_lines = len(files) == 1 and suffixes(files[0])[0] == suffixes(outputs[0])[0]
     lines = (
@@ -77,8 +77,10 @@ def write_repaired(
                 for file, text in zip(kept, pair[:2], strict=True):
                     file.write(f"{text}\n".encode())
             else:
-                texts = {"source": pair.source, "target": pair.target}
+                texts = dict(zip(languages, pair[:2], strict=True))
                 kept[0].write(f"{json.dumps(texts, ensure_ascii=False)}\n".encode())
+        for output, file in zip(outputs, kept, strict=True):
+            keep_earlier(Path(output).resolve(), file)
 
 
 def _pairs(
