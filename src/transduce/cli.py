@@ -101,17 +101,24 @@ def application(*, bare: bool = False) -> cyclopts.App:
     app = cyclopts.App(
         name="transduce",
         help="transduce trains Transformer translation models on your parallel text, evaluates them and serves them.",
+        usage="Usage: transduce COMMAND\nExample: transduce demo --out DEMO",
         version=lambda: f"transduce {version('transduce')}",
         default_parameter=cyclopts.Parameter(negative=(), show_default=_shown_default),
         exit_on_error=False,
         print_error=False,
         result_action="return_value",
     )
+    app["--help"].group = app["--version"].group = cyclopts.Group("Options")
     groups = {title: cyclopts.Group.create_ordered(title) for title in GROUPS}
     for place, (name, command) in enumerate(commands().items()):
         summary = command.summary if bare else None
         app.command(
-            command.function, name=name, help=summary, group=groups[command.group], sort_key=place
+            command.function,
+            name=name,
+            help=summary,
+            group=groups[command.group],
+            sort_key=place,
+            usage=f"Usage: transduce {name} {command.usage}" if command.usage else None,
         )
     return app
 

@@ -34,7 +34,7 @@ def test_ctrl_c_leaves_the_output_as_it_was(place, tmp_path, capsys, monkeypatch
     out = tmp_path / "out.txt"
     out.write_text("old\n")
 
-    def interrupted(size: int = -1) -> bytes:
+    def interrupted(_: int) -> bytes:
         raise KeyboardInterrupt
 
     stream = io.TextIOWrapper(io.BytesIO(b""))
