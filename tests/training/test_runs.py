@@ -949,7 +949,7 @@ def test_bad_corpora_are_named_and_can_be_mended(kind, place, tmp_path, capsys):
         ("data.bleu_tokenize=foo", "There is no tokenisation 'foo'"),
         (
             "model.num_heads=3",
-            r"model\.d_model \(16\) must be a multiple of model\.num_heads \(3\)",
+            r"model\.d_model must be a multiple of model\.num_heads \(3\)",
         ),
         ("data.vocab_size=100", r"data\.vocab_size must be above \d+, not 100"),
         (

@@ -197,6 +197,11 @@ def translate(
     """
     options = search_options(assignments, beam_size, length_penalty)
     _check_texts(texts, input)
+    for folder in ensemble:
+        if not Path(folder).is_dir():
+            raise UserError(
+                f"--ensemble: {folder} is not a model folder.", "Put texts before --ensemble."
+            )
     models = (model, *map(Path, ensemble))
     form = LineFormat(n_best, sentences or bool(texts), alignment, json)
     where = (shard, on, workers)
@@ -292,7 +297,7 @@ def translate_lines(call: Call) -> None:
             lines = _checked(lines, *translator.require_direction())
             if sys.stderr.isatty() and Path(call.input).is_file():
                 total = sum(1 for _ in read_lines(call.input))
-        progress = ItemDisplay("lines", total)
+        progress = ItemDisplay("Lines translated", total)
         is_typed = call.input == "-" and not call.texts and sys.stdin.isatty()
         if is_typed:
             translations = answers(translator, lines, options)

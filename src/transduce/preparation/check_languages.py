@@ -31,7 +31,7 @@ def check_languages(data: DataConfig, corpora: Sequence[Sequence[StagedPairs]]) 
             error = UserError(
                 f"{' + '.join(corpus.files)}: {share:.0%} of the texts in {code} look like another language of the "
                 "model.",
-                "Check the files and their language codes.",
+                "Check the order of the files or columns, and their language codes.",
             )
             if share and (data.directions or all(shares)):
                 raise error

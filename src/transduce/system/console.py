@@ -40,9 +40,9 @@ def log(text: str) -> None:
     _console.print(text, markup=False, soft_wrap=True)
 
 
-def with_progress(items: Iterable[Item], what: str) -> Iterator[Item]:
+def with_progress(items: Iterable[Item], what: str, total: int = 0) -> Iterator[Item]:
     """Yield the items, and show the number of items so far and per second."""
-    with ItemDisplay(what) as progress:
+    with ItemDisplay(what, total) as progress:
         for item in items:
             yield item
             progress.advance()
@@ -78,7 +78,7 @@ class Display:
             text = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
             # Only `show` draws the bar, so rich needs no thread for it.
             bar = Progress(
-                BarColumn(12),
+                BarColumn(12, table_column=Column(min_width=12)),
                 text,
                 console=_console,
                 auto_refresh=False,
@@ -142,10 +142,10 @@ class ItemDisplay(Display):
         ahead = min(self.done + self._ahead, self._total or math.inf)
         self._shown_done = done = max(self._shown_done, ahead)
         speed = done / max(time.monotonic() - self.began, 1e-9)
-        text = f"{done:,} {self._what}, {speed:,.1f} a second"
+        text = f"{self._what}: {done:,}, {speed:,.1f} a second"
         if self._total:
             left = duration((self._total - done) / speed)
-            text = f"{done:,} of {self._total:,} {self._what}, {speed:,.1f} a second, {left} left"
+            text = f"{self._what}: {done:,} of {self._total:,}, {speed:,.1f} a second, {left} left"
         self.show(done, self._total, text)
 
 

@@ -216,10 +216,10 @@ def _refuse(file: str, error: OSError) -> NoReturn:
             raise UserError(f"{file} is a folder.", "Name a file in it.") from None
         case PermissionError():
             raise UserError(
-                f"{file} cannot be read: permission denied.", "Run `chmod +r` on the file."
+                f"{file} can't be read: permission denied.", "Run `chmod +r` on the file."
             ) from None
         case _:
-            raise UserError(f"{file} cannot be read: {error.strerror or error}.") from error
+            raise UserError(f"{file} can't be read: {error.strerror or error}.") from error
 
 
 def _missing(file: Path) -> UserError:

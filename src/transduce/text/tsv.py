@@ -25,7 +25,7 @@ def read_tsv(file: CorpusFile) -> Iterator[TextPair]:
         if not tab and line.strip() and not (file.lenient and number > 1):
             raise UserError(
                 f"{name}:{number}: expected 2 columns, found 1.",
-                "Separate source and target with a TAB; if your corpus is two line-aligned files, give both.",
+                "Separate source and target with a TAB.",
             )
         if number == 1 and _is_numbered(line):
             raise UserError(

@@ -75,7 +75,7 @@ def do_round(
     done = run_tasks(
         pool, plan, ((shard, ()) for shard in missing), functools.partial(do, folder, plan), "pairs"
     )
-    for _ in with_progress(done, f"of {len(missing):,} shards {round}"):
+    for _ in with_progress(done, f"Shards {round}", len(missing)):
         pass
 
 
@@ -105,7 +105,7 @@ def translate_on_ray(
         log(f"{plan.lengths[0]:,} lines in {plan.shards:,} shards, {pool.size} workers")
         translate = functools.partial(_translate, job, folder, plan, max(1, pool.cpus))
         done = run_tasks(pool, plan, _tasks(input, plan, missing), translate, "lines")
-        for _ in with_progress(done, f"of {len(missing):,} shards translated"):
+        for _ in with_progress(done, "Shards translated", len(missing)):
             pass
     join_translations(folder, output)
     shutil.rmtree(folder)

@@ -347,7 +347,7 @@ def _read_json(file: Path) -> dict[str, Any]:
         value = json.loads(file.read_bytes())
     except OSError as error:
         raise UserError(
-            f"{file} can't be read: {error}.",
+            f"{file} can't be read: {error.strerror}.",
             "Name a folder with a Marian model in Hugging Face's format.",
         ) from None
     except (ValueError, RecursionError) as error:
