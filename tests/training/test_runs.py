@@ -261,12 +261,12 @@ def test_time_limit_shorter_than_the_warm_up_is_reported(place, tmp_path, capfd)
     train(options(place, **limits, train__warmup=100_000), tmp_path / "short", stop=at_once)
     said = capfd.readouterr().err
     assert (
-        "0.02 minutes are enough for about " in said
+        "0.02 min are enough for about " in said
         and "rises over the first 100,000: allow more" in said
     )
     assert "Estimated training time: 1 min" in said
     train(options(place, train__minutes=5.0, train__warmup=2), tmp_path / "long")
-    assert "minutes are enough" not in capfd.readouterr().err
+    assert "min are enough" not in capfd.readouterr().err
     train(options(place, train__steps=2, train__warmup=9), tmp_path / "few")
     assert (
         "about 2 updates, but the learning rate rises over the first 9: allow more"

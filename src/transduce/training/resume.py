@@ -20,7 +20,7 @@ from transduce.model.device import set_threads
 from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.passes import check_vocabulary
 from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
-from transduce.system.console import log
+from transduce.system.console import count, log
 from transduce.system.errors import DamagedError, Hint, UserError
 from transduce.system.files import MANIFEST, digest
 from transduce.system.journal import Journal
@@ -133,7 +133,7 @@ def resume(
     scatter_weights(model, wrapped_model, ranks)
     if state.step > config.train.steps:
         raise UserError(
-            f"{out} has made {state.step:,} updates, so train.steps can't be {config.train.steps:,}."
+            f"{out} has made {count(state.step, 'update')}, so train.steps can't be {config.train.steps:,}."
         )
     valid = prepared.valid()
     check_risk(config.train, out, bool(valid))
