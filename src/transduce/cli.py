@@ -60,7 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         message = _failure(error, arguments)
         if not message:
             raise
-        print(f"transduce: {message}", file=sys.stderr)
+        from transduce.system.console import fit  # rich: too slow for a command's start
+
+        print(fit(f"transduce: {message}", sys.stderr), file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -1,10 +1,13 @@
 """Prints messages and progress on standard error, and tables on standard output; writes tables as Markdown."""
 
 import math
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Self, TypeVar
+from itertools import chain
+from typing import Self, TextIO, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -37,7 +40,24 @@ def silence(wanted: bool) -> None:
 
 def log(text: str) -> None:
     """Print a message on standard error, above the progress line if there is one."""
-    _console.print(text, markup=False, soft_wrap=True)
+    _console.print(fit(text, sys.stderr), markup=False, soft_wrap=True)
+
+
+def fit(text: str, stream: TextIO, indent: int = 0) -> str:
+    """The text for a stream. On a terminal, its lines are wrapped between words, and go on at column `indent`."""
+    if not stream or not stream.isatty():
+        return text
+    columns = shutil.get_terminal_size().columns
+    longest = max(map(len, text[indent:].split()), default=0)
+    begin = " " * (indent if indent + longest <= columns else 2)
+    lines = [
+        textwrap.wrap(
+            line, columns, subsequent_indent=begin, break_long_words=False, break_on_hyphens=False
+        )
+        or [""]
+        for line in text.split("\n")
+    ]
+    return "\n".join(chain.from_iterable(lines))
 
 
 def with_progress(items: Iterable[Item], what: str, total: int = 0) -> Iterator[Item]:
@@ -150,12 +170,11 @@ class ItemDisplay(Display):
 
 
 def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows in aligned columns on standard output, without wrapping long cells."""
+    """Print rows in aligned columns on standard output. A terminal gets long rows in several lines."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        print(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        )
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        print(fit("  ".join(cells).rstrip(), sys.stdout, sum(widths[:-1]) + 2 * len(widths) - 2))
 
 
 def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
