@@ -32,11 +32,11 @@ class Terminal(io.StringIO):
         return True
 
 
-@given(st.lists(st.text("ab", max_size=30), max_size=12).map(" ".join), st.integers(0, 15))
-def test_on_a_terminal_lines_are_wrapped_between_words(text, indent):
+@given(st.lists(st.text("ab", max_size=30), max_size=12).map(" ".join))
+def test_on_a_terminal_lines_are_wrapped_between_words(text):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "40")
-        lines = fit(text, Terminal(), indent).split("\n")
+        lines = fit(text, Terminal()).split("\n")
     assert " ".join(lines).split() == text.split()
     assert all(len(line) <= 40 for line in lines)
     assert fit(text, io.StringIO()) == text

@@ -1,12 +1,12 @@
 """Prints messages and progress on standard error, and tables on standard output; writes tables as Markdown."""
 
+import functools
 import math
 import shutil
 import sys
 import textwrap
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Self, TextIO, TypeVar
 
 from rich.console import Console
@@ -43,21 +43,18 @@ def log(text: str) -> None:
     _console.print(fit(text, sys.stderr), markup=False, soft_wrap=True)
 
 
-def fit(text: str, stream: TextIO, indent: int = 0) -> str:
-    """The text for a stream. On a terminal, its lines are wrapped between words, and go on at column `indent`."""
+def fit(text: str, stream: TextIO) -> str:
+    """The text for a stream; on a terminal, long lines are wrapped between words."""
     if not stream or not stream.isatty():
         return text
-    columns = shutil.get_terminal_size().columns
-    longest = max(map(len, text[indent:].split()), default=0)
-    begin = " " * (indent if indent + longest <= columns else 2)
-    lines = [
-        textwrap.wrap(
-            line, columns, subsequent_indent=begin, break_long_words=False, break_on_hyphens=False
-        )
-        or [""]
-        for line in text.split("\n")
-    ]
-    return "\n".join(chain.from_iterable(lines))
+    wrap = functools.partial(
+        textwrap.fill,
+        width=shutil.get_terminal_size().columns,
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(map(wrap, text.split("\n")))
 
 
 def with_progress(items: Iterable[Item], what: str, total: int = 0) -> Iterator[Item]:
@@ -174,7 +171,7 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        print(fit("  ".join(cells).rstrip(), sys.stdout, sum(widths[:-1]) + 2 * len(widths) - 2))
+        print(fit("  ".join(cells).rstrip(), sys.stdout))
 
 
 def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

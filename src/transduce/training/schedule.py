@@ -24,11 +24,11 @@ class Stage(NamedTuple):
     """The stage of an update, with its place in the stage's own schedule."""
 
     is_risk: bool  # whether this is minimum-risk training
-    number: int  # of the update in this stage, counted from 1
+    number: int  # place of the update in this stage, counted from 1
     steps: int  # updates of this stage
-    warmup: int  # of them, from the first
-    cooldown: int  # of them, to the last
-    factor: float  # on the learning rate
+    warmup: int  # number of the first updates, in which the rate rises
+    cooldown: int  # number of the last updates, in which the rate falls to zero
+    factor: float  # the learning rate is multiplied by it
 
 
 def learning_rate(step: int, train: TrainConfig, d_model: int) -> float:
