@@ -21,6 +21,7 @@ from transduce.system.command_line import command_line
 from transduce.system.errors import UserError
 from transduce.system.machine import let_segments_grow, sleep_soon
 from transduce.system.registry import load
+from transduce.system.wrapping import fit
 from transduce.system.write_errors import is_full
 
 FILES_FOLLOW = {
@@ -60,8 +61,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         message = _failure(error, arguments)
         if not message:
             raise
-        from transduce.system.console import fit  # rich: too slow for a command's start
-
         print(fit(f"transduce: {message}", sys.stderr), file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.system.console import fit, markdown_table
+from transduce.system.console import markdown_table
+from transduce.system.wrapping import fit
 
 CELLS = st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters="\\"), min_size=1)
 ROWS = st.integers(1, 4).flatmap(

@@ -324,7 +324,7 @@ def test_the_progress_line_knows_the_remaining_time(minutes, left):
         training,
         Outcome(loss=20.0, nll=10.0, correct=1.0, num_tokens=10, gradient_norm=1.0, applied=True),
     )
-    assert line.startswith(f"10/100  {left} left  loss 2.000  ppl 2.718  1 tok/s  epoch 1")
+    assert line.startswith(f"10/100 updates  {left} left  loss 2.000  ppl 2.718  1 tok/s  epoch 1")
 
 
 @pytest.mark.parametrize(("steps", "warned"), [(40, True), (41, False)])

@@ -1,22 +1,22 @@
 """Prints messages and progress on standard error, and tables on standard output; writes tables as Markdown."""
 
-import functools
 import math
-import shutil
 import sys
-import textwrap
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Self, TextIO, TypeVar
+from typing import Self, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
+from transduce.system.wrapping import fit
+
 Item = TypeVar("Item")
 
 SECONDS_BETWEEN_LINES = 25.0  # without a terminal
 SECONDS_BETWEEN_FRAMES = 0.2  # on a terminal
+BAR_WIDTH = 12
 
 
 class _Messages(Console):
@@ -41,20 +41,6 @@ def silence(wanted: bool) -> None:
 def log(text: str) -> None:
     """Print a message on standard error, above the progress line if there is one."""
     _console.print(fit(text, sys.stderr), markup=False, soft_wrap=True)
-
-
-def fit(text: str, stream: TextIO) -> str:
-    """The text for a stream; on a terminal, long lines are wrapped between words."""
-    if not stream or not stream.isatty():
-        return text
-    wrap = functools.partial(
-        textwrap.fill,
-        width=shutil.get_terminal_size().columns,
-        subsequent_indent="    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return "\n".join(map(wrap, text.split("\n")))
 
 
 def with_progress(items: Iterable[Item], what: str, total: int = 0) -> Iterator[Item]:
@@ -95,7 +81,7 @@ class Display:
             text = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
             # Only `show` draws the bar, so rich needs no thread for it.
             bar = Progress(
-                BarColumn(12, table_column=Column(min_width=12)),
+                BarColumn(BAR_WIDTH),
                 text,
                 console=_console,
                 auto_refresh=False,
@@ -116,6 +102,10 @@ class Display:
             return
         self._shown = time.monotonic()
         if self._bar:
+            parts = text.split("  ")
+            while len(parts) > 1 and len("  ".join(parts)) > _console.width - BAR_WIDTH - 2:
+                parts.pop()
+            text = "  ".join(parts)
             self._bar.update(
                 self._task, completed=done, total=total or None, description=text, refresh=True
             )

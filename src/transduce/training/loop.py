@@ -338,7 +338,7 @@ class Pace:
         left *= (state.seconds - seconds) / max(1, effort(step, train) - left)
         left = min(left, 60 * train.minutes - state.seconds) if train.minutes else left
         return (
-            f"{state.step:,}/{train.steps:,}  {duration(left)} left  loss {loss:.3f}  "
+            f"{state.step:,}/{train.steps:,} updates  {duration(left)} left  loss {loss:.3f}  "
             f"ppl {math.exp(min(nll, 700)):.4g}  {tokens / max(state.seconds - self._recent[0][0], 1e-9):,.0f} tok/s  "
             f"epoch {state.epoch + 1}  lr {learning_rate(state.step, train, training.config.model.d_model):.2e}"
         )
