@@ -59,9 +59,7 @@ KINDS = {
     "rotary": replace(SMALL, positions="rotary", d_k=6),
     "rotary, window": with_options(SMALL, positions="rotary", window=2),
     "multi-query": replace(SMALL, num_kv_heads=1, d_v=3),
-    "grouped": with_options(
-        SMALL, num_kv_heads=2, window=3, bias=False, output_bias=True
-    ),
+    "grouped": with_options(SMALL, num_kv_heads=2, window=3, bias=False, output_bias=True),
     "modern": replace(
         SMALL,
         norm="pre",

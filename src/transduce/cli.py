@@ -21,6 +21,7 @@ from transduce.system.command_line import command_line
 from transduce.system.errors import UserError
 from transduce.system.machine import let_segments_grow, sleep_soon
 from transduce.system.registry import load
+from transduce.system.wrapping import fit
 from transduce.system.write_errors import is_full
 
 FILES_FOLLOW = {
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         message = _failure(error, arguments)
         if not message:
             raise
-        print(f"transduce: {message}", file=sys.stderr)
+        print(fit(f"transduce: {message}", sys.stderr), file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -103,17 +104,24 @@ def application(*, bare: bool = False) -> cyclopts.App:
     app = cyclopts.App(
         name="transduce",
         help="transduce trains Transformer translation models on your parallel text, evaluates them and serves them.",
+        usage="Usage: transduce COMMAND\nExample: transduce demo --out DEMO",
         version=lambda: f"transduce {version('transduce')}",
         default_parameter=cyclopts.Parameter(negative=(), show_default=_shown_default),
         exit_on_error=False,
         print_error=False,
         result_action="return_value",
     )
+    app["--help"].group = app["--version"].group = cyclopts.Group("Options")
     groups = {title: cyclopts.Group.create_ordered(title) for title in GROUPS}
     for place, (name, command) in enumerate(commands().items()):
         summary = command.summary if bare else None
         app.command(
-            command.function, name=name, help=summary, group=groups[command.group], sort_key=place
+            command.function,
+            name=name,
+            help=summary,
+            group=groups[command.group],
+            sort_key=place,
+            usage=f"Usage: transduce {name} {command.usage}" if command.usage else None,
         )
     return app
 

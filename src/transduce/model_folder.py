@@ -67,7 +67,11 @@ def describe(folder: Path | str) -> Description:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise UserError(f"There is no model folder {folder}.")
+        raise UserError(
+            f"{folder} is a file, not a model folder."
+            if folder.is_file()
+            else f"There is no model folder {folder}."
+        )
     config = read_config(folder)
     finished = (folder / MANIFEST).exists()
     if finished:
@@ -102,7 +106,10 @@ def read_config(folder: Path) -> RunConfig:
     """The configuration of a model folder. Raises UserError if config.toml is missing, damaged or of a newer format."""
     path = folder / CONFIG
     if not path.is_file():
-        raise UserError(f"{folder} is not a model folder: {path} is missing.")
+        raise UserError(
+            f"{folder} is not a model folder: {path} is missing.",
+            "A model folder is what `transduce train --out` wrote.",
+        )
     if is_finished := (folder / MANIFEST).exists():
         verify(folder, hashes=True, only=CONFIG)
     text, _, seal = path.read_bytes().decode("utf-8", "replace").rpartition(SEAL)

@@ -15,6 +15,7 @@ COMMANDS = {
         "transduce_lab.paper.reproduce_command:reproduce",
         STUDY,
         "Compute the paper's tables, or check a training run.",
+        "[WHAT] [OPTIONS]\nExample: transduce reproduce table1",
     ),
 }
 OPTIONS = {

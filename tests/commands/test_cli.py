@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -149,8 +150,19 @@ def test_help_imports_no_command() -> None:
 def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, output, _ = run(capsys, command, "--help")
     assert status == 0
-    assert output.startswith(f"Usage: transduce {command}")
+    assert output.startswith(f"Usage: transduce {command}") and "[ARGS" not in output
     assert (load(commands()[command].function).__doc__ or "").split("\n")[0].split()[0] in output
+
+
+@pytest.mark.parametrize("command", ["", *commands()])
+def test_examples_of_help_are_commands(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, output, _ = run(capsys, *([command] if command else []), "--help")
+    assert max(map(len, output.splitlines())) <= 80
+    found = re.search("^Example: transduce (.+)$", output, re.MULTILINE)
+    main = ("", "train", "translate", "evaluate", "doctor", "serve", "prepare", "import", "export")
+    assert found or command not in main
+    if found:
+        cli.application().parse_args(found[1].split())
 
 
 def test_the_package_and_help_load_nothing_slow() -> None:

@@ -3,14 +3,47 @@
 import gzip
 import io
 import json
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 import transduce
 from command_line import run
 from small_corpus import lines, output
+from transduce.commands.translate import answers
+from transduce.decoding.types import TranslationOptions
+
+
+def test_a_typed_line_is_answered_before_the_next_one_is_read(place):
+    translator = transduce.load(place / "one")
+    answered: list[str] = []
+
+    def typed() -> Iterator[str]:
+        for number, line in enumerate(lines(place / "test.src")[:3]):
+            assert len(answered) == number
+            yield line
+
+    for translation in answers(translator, typed(), TranslationOptions()):
+        answered.append(translation.text)
+    assert len(answered) == 3
+
+
+def test_ctrl_c_leaves_the_output_as_it_was(place, tmp_path, capsys, monkeypatch):
+    out = tmp_path / "out.txt"
+    out.write_text("old\n")
+
+    def interrupted(_: int) -> bytes:
+        raise KeyboardInterrupt
+
+    stream = io.TextIOWrapper(io.BytesIO(b""))
+    monkeypatch.setattr(stream.buffer, "read1", interrupted, raising=False)
+    monkeypatch.setattr(sys, "stdin", stream)
+    status, _, said = run(capsys, "translate", place / "one", "--output", out)
+    assert (status, out.read_text()) == (130, "old\n")
+    assert f"Interrupted: nothing was written to {out}." in said
+    assert list(tmp_path.iterdir()) == [out]
 
 
 @pytest.fixture
@@ -32,7 +65,13 @@ def test_a_file_becomes_a_file_with_as_many_lines_in_order(place, tmp_path, caps
         == ""
     )
     assert lines(target) == singly
-    assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
+    assert {path.name: path.read_text() for path in tmp_path.iterdir() if path != target} == {
+        "out.txt.bak": "old\n"
+    }
+    again = ["translate", place / "one", "--input", place / "test.src", "--output", target]
+    _, _, said = run(capsys, *again)
+    assert not (tmp_path / "out.txt.bak1").exists()
+    assert re.search(rf"^{len(sources)} lines → {target}, [\d.]+ s$", said, re.MULTILINE)
     backwards = tmp_path / "backwards.txt"
     backwards.write_text("".join(f"{source}\n" for source in reversed(sources)))
     assert (

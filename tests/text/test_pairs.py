@@ -200,7 +200,7 @@ def test_unequal_files_are_refused_with_both_counts(folder):
         (
             "corpus.doc",
             "a,b\n",
-            r"corpus\.doc: the suffix does not name a bilingual format\. .*\.tsv, .*\.jsonl",
+            r"corpus\.doc: the suffix does not name a bilingual format\. Save the text as \.txt",
         ),
         (
             "corpus.gz",

@@ -185,7 +185,7 @@ def test_folders_and_broken_links_are_refused(tmp_path):
     (tmp_path / "round").symlink_to(tmp_path / "round")
     with pytest.raises(UserError, match="is a folder"):
         list(read_lines(str(tmp_path)))
-    with pytest.raises(UserError, match="round cannot be read: "):
+    with pytest.raises(UserError, match="round can't be read: "):
         list(read_lines(str(tmp_path / "round")))
 
 
@@ -193,5 +193,5 @@ def test_folders_and_broken_links_are_refused(tmp_path):
 def test_file_without_permission_is_named(tmp_path):
     file = write(tmp_path, "secret", "a")
     Path(file).chmod(0)
-    with pytest.raises(UserError, match="secret cannot be read: permission denied"):
+    with pytest.raises(UserError, match="secret can't be read: permission denied"):
         list(read_lines(file))

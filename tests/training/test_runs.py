@@ -261,12 +261,12 @@ def test_time_limit_shorter_than_the_warm_up_is_reported(place, tmp_path, capfd)
     train(options(place, **limits, train__warmup=100_000), tmp_path / "short", stop=at_once)
     said = capfd.readouterr().err
     assert (
-        "0.02 minutes are enough for about " in said
+        "0.02 min are enough for about " in said
         and "rises over the first 100,000: allow more" in said
     )
     assert "Estimated training time: 1 min" in said
     train(options(place, train__minutes=5.0, train__warmup=2), tmp_path / "long")
-    assert "minutes are enough" not in capfd.readouterr().err
+    assert "min are enough" not in capfd.readouterr().err
     train(options(place, train__steps=2, train__warmup=9), tmp_path / "few")
     assert (
         "about 2 updates, but the learning rate rises over the first 9: allow more"
@@ -274,18 +274,10 @@ def test_time_limit_shorter_than_the_warm_up_is_reported(place, tmp_path, capfd)
     )
 
 
-def test_cooldown_that_training_will_not_reach_is_reported(place, tmp_path, capfd):
-    limits = {"train__minutes": 5.0, "train__steps": 10**9, "train__cooldown": 50}
-    train(options(place, **limits, train__warmup=2), tmp_path / "short", stop=at_once)
-    said = capfd.readouterr().err
-    assert re.search(
-        r"about [\d,]+ updates, but the learning rate falls over the last 50 of 1,000,000,000:",
-        said,
-    )
-    assert "the learning rate rises" not in said
+def test_cooldown_longer_than_the_training_is_reported(place, tmp_path, capfd):
     train(options(place, train__steps=5, train__cooldown=9, train__warmup=2), tmp_path / "few")
     assert (
-        "There will be about 5 updates, but the learning rate falls over the last 9"
+        "There will be 5 updates, but the learning rate falls over the last 9: lower"
         in capfd.readouterr().err
     )
     train(options(place, train__steps=2, train__cooldown=9, train__warmup=9), tmp_path / "fewer")
@@ -326,12 +318,13 @@ def test_the_progress_line_knows_the_remaining_time(minutes, left):
     """10 of 100 updates took 10 seconds, so 90 updates take 90, but no more than train.minutes allows."""
     config = configure({"train.steps": 100, "train.minutes": minutes})
     pace = loop.Pace(TrainState())
-    training = SimpleNamespace(config=config, state=TrainState(step=10, seconds=10.0))
+    state = TrainState(step=10, seconds=10.0)
+    training = SimpleNamespace(config=config, state=state, schedule=config.train)
     line = pace.line(
         training,
         Outcome(loss=20.0, nll=10.0, correct=1.0, num_tokens=10, gradient_norm=1.0, applied=True),
     )
-    assert line.startswith(f"10/100  {left} left  loss 2.000  ppl 2.718  1 tok/s  epoch 1")
+    assert line.startswith(f"10/100 updates  {left} left  loss 2.000  ppl 2.718  1 tok/s  epoch 1")
 
 
 @pytest.mark.parametrize(("steps", "warned"), [(40, True), (41, False)])
@@ -956,7 +949,7 @@ def test_bad_corpora_are_named_and_can_be_mended(kind, place, tmp_path, capsys):
         ("data.bleu_tokenize=foo", "There is no tokenisation 'foo'"),
         (
             "model.num_heads=3",
-            r"model\.d_model \(16\) must be a multiple of model\.num_heads \(3\)",
+            r"model\.d_model must be a multiple of model\.num_heads \(3\)",
         ),
         ("train.threads=100000", r"train\.threads must be at least 0 and below 1025, not 100000"),
         ("data.vocab_size=100", r"data\.vocab_size must be above \d+, not 100"),

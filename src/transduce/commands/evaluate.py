@@ -11,7 +11,7 @@ from transduce.commands.test_sets import read_routes, read_test_set, read_transl
 from transduce.config.commands import check, option
 from transduce.config.parse import parse_assignments
 from transduce.config.schema import DataConfig
-from transduce.system.console import print_table
+from transduce.system.console import count, print_table
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
 from transduce.text.languages import Direction, language_of, target_of
@@ -230,12 +230,13 @@ def _evaluate_model(call: Evaluation) -> None:
     _print_scores(facts, call.json)
     if not call.json:
         print(
-            f"perplexity {perplexity.per_token:.3f} per token ({perplexity.num_tokens:,} tokens), "
-            f"{perplexity.per_word:.2f} per word ({perplexity.num_words:,} words)"
+            f"perplexity {perplexity.per_token:.3f} per token ({count(perplexity.num_tokens, 'token')}), "
+            f"{perplexity.per_word:.2f} per word ({count(perplexity.num_words, 'word')})"
         )
         cut = f"; {facts['cut']:,} cut off at the length limit" if facts["cut"] else ""
         print(
-            f"{len(pairs):,} sentences translated in {evaluation.seconds:.1f} s with beam {config.beam_size}{cut}"
+            f"{count(len(pairs), 'sentence')} translated in {evaluation.seconds:.1f} s with beam "
+            f"{config.beam_size}{cut}"
         )
 
 

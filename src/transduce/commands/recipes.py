@@ -270,4 +270,6 @@ def read_text(recipe: str) -> tuple[str, str]:
     name = path.name.removesuffix(".toml")
     if name in packaged and recipe in (name, f"{name}.toml", f"recipes/{name}.toml"):
         return packaged[name].read_text(encoding="utf-8"), f"{name}.toml"
+    if "=" in recipe:
+        raise UserError(f"{recipe} follows `--`, so it is no option.", "Leave out `--`.")
     raise UserError(f"There is no recipe {recipe}.", Hint.choose(name, sorted(packaged)))

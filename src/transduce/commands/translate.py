@@ -4,6 +4,7 @@ import dataclasses
 import json as json_format
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from transduce.commands.recipes import Files, FromCode, ToCode
 from transduce.config.commands import check, option
 from transduce.decoding.registry import EngineName
 from transduce.decoding.types import Term, Translation, TranslationOptions
-from transduce.system.console import count, log, with_progress
+from transduce.system.console import ItemDisplay, count, log
 from transduce.system.errors import NotInstalledError, UserError
 from transduce.system.profiling import phase
 from transduce.text.formats import format_of
@@ -127,7 +128,12 @@ class Call:
                     f"The model {why} {translator.direction}, so it translates through {translator.pivot}."
                 )
             with phase("files"):
-                yield translator
+                try:
+                    yield translator
+                except KeyboardInterrupt:
+                    if self.output != STANDARD_OUTPUT:
+                        log(f"Interrupted: nothing was written to {self.output}.")
+                    raise
         if profile:
             from transduce.model_folder import read_config
 
@@ -195,6 +201,11 @@ def translate(
     """
     options = search_options(assignments, beam_size, length_penalty)
     _check_texts(texts, input)
+    for folder in ensemble:
+        if not Path(folder).is_dir():
+            raise UserError(
+                f"--ensemble: {folder} is not a model folder.", "Put texts before --ensemble."
+            )
     models = (model, *map(Path, ensemble))
     form = LineFormat(n_best, sentences or bool(texts), alignment, json)
     where = (shard, on, workers)
@@ -286,15 +297,36 @@ def translate_lines(call: Call) -> None:
         )  # raises UserError before the model is loaded
     with call.translator() as translator:
         options = call.format.options(call.read_glossary(translator))
-        if call.input == "-" and not call.texts and sys.stdin.isatty():
-            log("Type lines to translate; end with Ctrl-D.")
         read = read_lines(call.input, plain=call.plain)
         lines = iter(call.texts) if call.texts else without_byte_order_mark(read)
+        total = len(call.texts)
         if call.input != "-":
             lines = _checked(lines, *translator.require_direction())
-        write_lines(
-            call.output, _written_lines(translator.translate_lines(lines, options), call.format)
-        )
+            if sys.stderr.isatty() and Path(call.input).is_file():
+                total = sum(1 for _ in read_lines(call.input, plain=call.plain))
+        progress = ItemDisplay("Lines translated", total)
+        is_typed = call.input == "-" and not call.texts and sys.stdin.isatty()
+        if is_typed:
+            translations = answers(translator, lines, options)
+        else:
+            showing = dataclasses.replace(translator, progress=progress.look_ahead)
+            translations = showing.translate_lines(lines, options)
+        with nullcontext() if is_typed else progress:
+            lines = _written_lines(translations, call.format, progress)
+            write_lines(call.output, lines, keep=True)
+        if call.output != STANDARD_OUTPUT:
+            seconds = time.monotonic() - progress.began
+            log(f"{count(progress.done, 'line')} → {call.output}, {seconds:,.1f} s")
+
+
+def answers(
+    translator: "Translator", lines: Iterator[str], options: TranslationOptions
+) -> Iterator[Translation]:
+    """Translate each line as soon as it is typed."""
+    log("Type lines to translate; end with Ctrl-D.")
+    for number, line in enumerate(lines, 1):
+        yield from translator.translate_lines([line], options, numbers=[number])
+        sys.stdout.flush()  # the line before was printed after it was yielded
 
 
 def _checked(lines: Iterator[str], source: str, target: str) -> Iterator[str]:
@@ -305,12 +337,15 @@ def _checked(lines: Iterator[str], source: str, target: str) -> Iterator[str]:
     return chain(first, lines)
 
 
-def _written_lines(translations: Iterable[Translation], line_format: LineFormat) -> Iterator[str]:
+def _written_lines(
+    translations: Iterable[Translation], line_format: LineFormat, progress: ItemDisplay
+) -> Iterator[str]:
     """Yield the output lines and show the progress, and finally print the numbers of the lines with flags."""
     flags = Flags()
-    for number, translation in enumerate(with_progress(translations, "lines translated"), 1):
+    for number, translation in enumerate(translations, 1):
         flags.add(translation.flags, number)
         yield written(translation, line_format)
+        progress.advance()
     flags.log()
 
 

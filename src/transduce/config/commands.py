@@ -20,6 +20,7 @@ class Command(NamedTuple):
     function: str  # "module:function"
     group: str
     summary: str
+    usage: str = ""  # arguments, and an example on a second line; "": as cyclopts writes it
 
 
 _WINGS = "transduce.wings"
@@ -31,6 +32,8 @@ COMMANDS = {
         "transduce.commands.train:train",
         TRAIN,
         "Train a model, or resume an interrupted training run.",
+        "[RECIPE] --train FILES --out MODEL [OPTIONS]\n"
+        "Example: transduce train --train train.en train.de --from en --to de --out MODEL",
     ),
     "distill": Command(
         f"{_WINGS}.synthetic.command:distill", TRAIN, "Translate a corpus to train a smaller model."
@@ -44,11 +47,14 @@ COMMANDS = {
         "transduce.commands.translate:translate",
         TRANSLATE,
         "Translate a document, a file or standard input.",
+        "MODEL [TEXTS...] [OPTIONS]\n"
+        "Example: transduce translate MODEL --input text.en --output text.de",
     ),
     "serve": Command(
         f"{_WINGS}.serving.command:serve",
         TRANSLATE,
         "Serve models via a web page and LibreTranslate's API.",
+        "[MODELS...] [OPTIONS]\nExample: transduce serve en-de=MODEL --port 5000",
     ),
     "score": Command(
         "transduce.commands.score:score",
@@ -56,31 +62,46 @@ COMMANDS = {
         "Print the log-probability of each translation.",
     ),
     "evaluate": Command(
-        "transduce.commands.evaluate:evaluate", TRANSLATE, "Score translations: BLEU, chrF and TER."
+        "transduce.commands.evaluate:evaluate",
+        TRANSLATE,
+        "Score translations: BLEU, chrF and TER.",
+        "[FILES...] [OPTIONS]\nExample: transduce evaluate MODEL test.en test.de",
     ),
     "fetch": Command(
         f"{_WINGS}.corpora.fetch.command:fetch",
         PREPARE,
         "Download a known corpus as aligned text files.",
+        "[NAME] [OPTIONS]\nExample: transduce fetch multi30k --out multi30k",
     ),
     "doctor": Command(
         f"{_WINGS}.corpora.doctor.command:doctor",
         PREPARE,
         "Check a corpus, a model or this machine.",
+        "[WHAT...] [OPTIONS]\nExample: transduce doctor train.en train.de --from en --to de",
     ),
     "prepare": Command(
         "transduce.commands.prepare:prepare",
         PREPARE,
         "Clean and encode a corpus to train several models.",
+        "[RECIPE] --train FILES --out DATA [OPTIONS]\n"
+        "Example: transduce prepare --train text.en text.de --from en --to de --out DATA",
     ),
     "join": Command(
         f"{_WINGS}.cluster.command:join", PREPARE, "Merge the shards of a corpus or a translation."
     ),
     "export": Command(
-        f"{_WINGS}.export.command:export", EXCHANGE, "Convert a model for another program."
+        f"{_WINGS}.export.command:export",
+        EXCHANGE,
+        "Convert a model for another program.",
+        "MODEL --to FORMAT --out FOLDER [OPTIONS]\n"
+        "Example: transduce export MODEL --to ctranslate2 --out FOLDER",
     ),
     "import": Command(
-        f"{_WINGS}.export.command:import_model", EXCHANGE, "Import a Marian or OPUS-MT model."
+        f"{_WINGS}.export.command:import_model",
+        EXCHANGE,
+        "Import a Marian or OPUS-MT model.",
+        "FOLDER --out MODEL [OPTIONS]\n"
+        "Example: transduce import opus-mt-en-de --from en --to de --out MODEL",
     ),
     "attention": Command(
         f"{_WINGS}.inspection.command:attention", STUDY, "Show how a model translates a sentence."

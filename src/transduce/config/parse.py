@@ -328,8 +328,8 @@ def _check_model(model: ModelConfig) -> None:
         and not (model.d_k and model.d_v)
     ):
         raise UserError(
-            f"model.d_model ({model.d_model}) must be a multiple of model.num_heads ({model.num_heads}), "
-            "unless model.d_k and model.d_v are set."
+            f"model.d_model must be a multiple of model.num_heads ({model.num_heads}), unless model.d_k and "
+            "model.d_v are set."
         )
     if model.num_kv_heads and model.num_heads % model.num_kv_heads:
         raise UserError(

@@ -110,7 +110,7 @@ def training_options(
     return {
         "train.steps": steps,
         "train.warmup": warmup,
-        "train.cooldown": steps // 3 if cooldown and steps <= max_updates else 0,
+        "train.cooldown": steps // 3 if cooldown else 0,
         "train.learning_rate": float(f"{peak * math.sqrt(d_model * warmup):.3g}"),
         "train.patience": row.patience,
     }

@@ -51,9 +51,9 @@ def word_features(
 class Regression:
     """A logistic regression, with the figures of its cross-validation."""
 
-    means: tuple[float, ...]  # of the features
+    means: tuple[float, ...]  # means of the features
     scales: tuple[float, ...]  # their standard deviations
-    weights: tuple[float, ...]  # of the standardised features
+    weights: tuple[float, ...]  # weights of the standardised features
     bias: float
     pairs: int  # held-out pairs that it was fitted to
     area: float  # under the ROC curve, cross-validated

@@ -57,6 +57,9 @@ class Searcher:
     tokenizer: Tokenizer
     config: DecodeConfig = field(default_factory=DecodeConfig)
     fallback: Fallback | None = None
+    progress: Callable[[int], None] | None = (
+        None  # called with the size of each batch that is searched first
+    )
 
     @property
     def max_tokens(self) -> int | None:
@@ -101,6 +104,8 @@ class Searcher:
         ):
             for i, best in zip(batch, hypotheses, strict=True):
                 n_best_lists[i] = self.by_risk(best)
+            if self.progress and not constraints:
+                self.progress(len(batch))
         return n_best_lists
 
     def by_risk(self, best: list[Hypothesis]) -> list[Hypothesis]:
@@ -120,7 +125,8 @@ class Searcher:
         """Search again, up to twice, if a translation repeats itself. Return the indices of these sentences."""
         flagged = loops = find_loops(sentences.sources, n_best_lists)
         for size in RETRY_NGRAMS if loops and not self.config.no_repeat_ngram else ():
-            other = replace(self, config=replace(self.config, no_repeat_ngram=size))
+            config = replace(self.config, no_repeat_ngram=size)
+            other = replace(self, config=config, progress=None)
             for i, best in zip(
                 loops, other.search(self.engine, sentences.select(loops), n_best), strict=True
             ):

@@ -74,7 +74,9 @@ class Translator(Searcher):
     # Of the model; one of several must be chosen, by `toward` or in `translate`.
     directions: Sequence[Direction] = ()
     has_tags: bool = False  # each source begins with a tag for its target language
-    scores: Scores = field(default_factory=Scores)  # of the directions, to choose pivots by
+    scores: Scores = field(
+        default_factory=Scores
+    )  # validation scores of the directions, by which pivots are chosen
     chosen: Direction | None = None  # see `direction`
     hops: tuple["Translator", ...] = ()  # two translators, if this one translates through a pivot
 

@@ -23,7 +23,7 @@ from transduce.inline.events import (
 from transduce.inline.markup import Piece, attribute, decoded, pieces
 from transduce.text.formats import PLAIN_TEXT, TextKind
 
-# Of a code element that stays in the text as a word, for the model to copy.
+# A code element of up to this length stays in the text as a word, for the model to copy.
 MAX_INLINE_CODE_CHARACTERS = 40
 # Elements whose content is not text, or the reading of a word (rt).
 WITHOUT_TEXT = frozenset(
@@ -47,7 +47,7 @@ CODE_ELEMENTS = frozenset(["code", "kbd", "samp", "var", "tt", "pre"])
 MAY_BE_PROTECTED = re.compile(
     rf"(?:<|lt;)(?:{'|'.join(CODE_ELEMENTS | WITHOUT_TEXT)})\b|translate|mtype", re.IGNORECASE
 )
-# Closed by the next of the same name.
+# Elements that the next element of the same name closes, as in HTML.
 MAY_BE_UNCLOSED = frozenset(["p", "li", "dt", "dd", "td", "th", "tr", "option"])
 # XLIFF has an empty element for each end of a pair.
 OPENED_BY = {

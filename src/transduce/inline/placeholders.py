@@ -37,7 +37,7 @@ BLANK_BEFORE = re.compile(
 ELEMENT = re.compile("[^< ]+")
 RAISED = ("sup", "sub")  # elements that may hold the number of a footnote or an exponent
 MAX_OPEN_TAGS = 100  # more nested tags stay unpaired
-# Of an element that counts as one word, since it contains only placeholders.
+# An element that contains only placeholders counts as one word, up to this length.
 MAX_WORD_CHARACTERS = 60
 
 

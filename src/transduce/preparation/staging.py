@@ -66,7 +66,7 @@ class StagedPairs:
     tag: str  # before each source, if the corpus is synthetic
     files: list[str]
     pair_ends: list[int]  # 0, and for each block, the number of pairs up to its end
-    byte_ends: list[int]  # 0, and for each block, its end in the file of texts
+    byte_ends: list[int]  # 0, and the byte offset in the file of texts at which each block ends
     read: int  # all pairs that were read, including those left out
     left_out: dict[str, LeftOut]  # by rule
     parts: Parts
@@ -209,7 +209,7 @@ class StagingWriter:
         return StagedPairs.open(self._folder)
 
 
-# The sources (0) or the targets (1) of the parts of a corpus.
+# The parts of a corpus, and which side of their pairs is meant: 0: sources, 1: targets.
 Column = tuple[Sequence[StagedPairs], int]
 
 

@@ -10,10 +10,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
+from transduce.system.wrapping import fit
+
 Item = TypeVar("Item")
 
 SECONDS_BETWEEN_LINES = 25.0  # without a terminal
 SECONDS_BETWEEN_FRAMES = 0.2  # on a terminal
+BAR_WIDTH = 12
 
 
 class _Messages(Console):
@@ -37,17 +40,15 @@ def silence(wanted: bool) -> None:
 
 def log(text: str) -> None:
     """Print a message on standard error, above the progress line if there is one."""
-    _console.print(text, markup=False, soft_wrap=True)
+    _console.print(fit(text, sys.stderr), markup=False, soft_wrap=True)
 
 
-def with_progress(items: Iterable[Item], what: str) -> Iterator[Item]:
-    """Yield the items. Every 25 seconds, print the number of items so far and per second."""
-    last = began = time.monotonic()
-    for number, item in enumerate(items, start=1):
-        if number > 1 and time.monotonic() - last > SECONDS_BETWEEN_LINES:
-            last = time.monotonic()
-            log(f"{number - 1:,} {what}, {(number - 1) / (last - began):,.1f} a second")
-        yield item
+def with_progress(items: Iterable[Item], what: str, total: int = 0) -> Iterator[Item]:
+    """Yield the items, and show the number of items so far and per second."""
+    with ItemDisplay(what, total) as progress:
+        for item in items:
+            yield item
+            progress.advance()
 
 
 def count(number: int, noun: str) -> str:
@@ -66,8 +67,10 @@ def duration(seconds: float) -> str:
 class Display:
     """A progress line that is redrawn on a terminal, or printed at most every 25 seconds elsewhere."""
 
-    def __init__(self) -> None:
-        self._shown = -math.inf  # time of the last update, on the monotonic clock
+    def __init__(self, *, at_once: bool = True) -> None:
+        """If `at_once` is false, the first line is printed after 25 seconds unless there is a terminal."""
+        # Time of the last update, on the monotonic clock.
+        self._shown = -math.inf if at_once else time.monotonic()
         self._bar: Progress | None = None
         if (
             sys.stderr
@@ -78,7 +81,7 @@ class Display:
             text = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
             # Only `show` draws the bar, so rich needs no thread for it.
             bar = Progress(
-                BarColumn(12),
+                BarColumn(BAR_WIDTH),
                 text,
                 console=_console,
                 auto_refresh=False,
@@ -88,13 +91,21 @@ class Display:
             self._bar = bar
             self._task = bar.add_task("", total=None)
 
-    def show(self, done: int, total: int, text: str) -> None:
+    def is_due(self) -> bool:
+        """Whether the last update was not a moment ago."""
+        interval = SECONDS_BETWEEN_FRAMES if self._bar else SECONDS_BETWEEN_LINES
+        return time.monotonic() - self._shown >= interval
+
+    def show(self, done: float, total: int, text: str) -> None:
         """Show the progress, unless the last update was a moment ago. `total` is 0 if it is unknown."""
-        now = time.monotonic()
-        if now - self._shown < (SECONDS_BETWEEN_FRAMES if self._bar else SECONDS_BETWEEN_LINES):
+        if not self.is_due():
             return
-        self._shown = now
+        self._shown = time.monotonic()
         if self._bar:
+            parts = text.split("  ")
+            while len(parts) > 1 and len("  ".join(parts)) > _console.width - BAR_WIDTH - 2:
+                parts.pop()
+            text = "  ".join(parts)
             self._bar.update(
                 self._task, completed=done, total=total or None, description=text, refresh=True
             )
@@ -111,13 +122,46 @@ class Display:
             self._bar.stop()
 
 
+class ItemDisplay(Display):
+    """Shows how many items are done, how fast, and how many are to do."""
+
+    def __init__(self, what: str, total: int = 0) -> None:
+        """`what` says what the items are, such as "lines translated". `total` is 0 if it is unknown."""
+        super().__init__(at_once=False)
+        self.began = time.monotonic()
+        self.done = 0
+        self._ahead = 0
+        self._shown_done = 0.0  # what is shown never becomes less
+        self._what = what
+        self._total = total
+
+    def advance(self) -> None:
+        """Count an item."""
+        self.done += 1
+        self._ahead = 0
+        self.look_ahead(0)
+
+    def look_ahead(self, number: int) -> None:
+        """Count so many items that will soon be done."""
+        self._ahead += number
+        if not self.is_due():
+            return
+        ahead = min(self.done + self._ahead, self._total or math.inf)
+        self._shown_done = done = max(self._shown_done, ahead)
+        speed = done / max(time.monotonic() - self.began, 1e-9)
+        text = f"{self._what}: {done:,}, {speed:,.1f} a second"
+        if self._total:
+            left = duration((self._total - done) / speed)
+            text = f"{self._what}: {done:,} of {self._total:,}, {speed:,.1f} a second, {left} left"
+        self.show(done, self._total, text)
+
+
 def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows in aligned columns on standard output, without wrapping long cells."""
+    """Print rows in aligned columns on standard output. A terminal gets long rows in several lines."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        print(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        )
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        print(fit("  ".join(cells).rstrip(), sys.stdout))
 
 
 def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

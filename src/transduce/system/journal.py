@@ -26,7 +26,9 @@ class Journal:
 
         If `tensorboard` is true, also write the numbers in the events to the folder `tensorboard/` next to `path`.
         """
-        self._file: BinaryIO = path.open("a+b") if path else BytesIO()
+        if path:
+            path.touch()
+        self._file: BinaryIO = path.open("r+b") if path else BytesIO()
         self._tensorboard = path.parent / "tensorboard" if path and tensorboard else None
         self._writer: Any = None
         self._file.seek(0)
@@ -37,14 +39,19 @@ class Journal:
         """The size of the journal in bytes."""
         return self._file.tell()
 
-    def truncate(self, size: int) -> None:
-        """Remove everything after the first `size` bytes of the journal."""
-        self._file.seek(0, os.SEEK_END)
+    def truncate(self, size: int, keep: str = "-") -> list[Event]:
+        """Remove everything after the first `size` bytes, except events with the name `keep`, which are returned."""
         # A power failure may have cut the file off.
-        self._file.truncate(min(size, self._file.tell()))
-        self._file.seek(0, os.SEEK_END)
+        size = min(size, self._file.seek(0, os.SEEK_END))
+        self._file.seek(size)
+        kept = [line for line in self._file if line.startswith(f'{{"event": "{keep}"'.encode())]
+        self._file.seek(size)
+        # If the process is killed between these two calls, events may be repeated, but none is missing.
+        self._file.writelines(kept)
+        self._file.truncate()
         if self._tensorboard:
             self._rewrite_tensorboard(self._tensorboard)
+        return [json.loads(line) for line in kept]
 
     def write(self, event: str, **values: Value) -> None:
         """Append an event. NaN and infinity are written as null."""

@@ -9,13 +9,13 @@ from typing import NamedTuple
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST
 from transduce.text.encoding_errors import UNDECODED, readable
+from transduce.text.file_kinds import UNREADABLE
 from transduce.text.formats import (
     FILE_FORMATS,
     SPREADSHEET_SUFFIXES,
     CorpusFile,
     TextPair,
     bilingual_suffixes,
-    file_formats,
     format_of,
 )
 from transduce.text.languages import Direction, languages_of, main_language
@@ -245,12 +245,13 @@ def _read_bilingual(file: str, languages: tuple[str, str], lenient: bool) -> Ite
             "without quotes; docs/reference/formats.md has a command that "
             "converts a .csv file.",
         )
-    known = ", ".join(suffix for suffix, form in file_formats().items() if form.pairs)
     raise UserError(
         f"{file}: the suffix does not name a bilingual format.",
-        f"Give a file with the suffix {known}, also compressed as .gz, "
-        ".xz, .bz2 or .zst, or two line-aligned text files with other "
-        "suffixes. Rename a .json file of pairs to .jsonl.",
+        UNREADABLE.get(
+            suffixes(file)[0],
+            "Such files end in .tsv, .jsonl, .tmx, .xlf or .po. If this file has one language, name the file with its "
+            "translation, too. Rename a .json file of pairs to .jsonl.",
+        ),
     )
 
 

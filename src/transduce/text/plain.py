@@ -7,18 +7,21 @@ import bz2
 import contextlib
 import difflib
 import errno
+import filecmp
 import io
 import lzma
 import os
+import shutil
 import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from io import BufferedIOBase
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
-from typing import IO, Any, NoReturn, cast
+from typing import IO, Any, BinaryIO, NoReturn, cast
 
+from transduce.system.console import log
 from transduce.system.errors import UserError, needing
 from transduce.system.files import write_file
 from transduce.text.file_kinds import QT_LINGUIST, UNREADABLE, kind_of, utf_16
@@ -213,10 +216,10 @@ def _refuse(file: str, error: OSError) -> NoReturn:
             raise UserError(f"{file} is a folder.", "Name a file in it.") from None
         case PermissionError():
             raise UserError(
-                f"{file} cannot be read: permission denied.", "Run `chmod +r` on the file."
+                f"{file} can't be read: permission denied.", "Run `chmod +r` on the file."
             ) from None
         case _:
-            raise UserError(f"{file} cannot be read: {error.strerror or error}.") from error
+            raise UserError(f"{file} can't be read: {error.strerror or error}.") from error
 
 
 def _missing(file: Path) -> UserError:
@@ -274,24 +277,35 @@ def check_output(output: Path, inputs: Iterable[str], option: str = "output") ->
             raise UserError(f"{output} is also the input.", "Name another file.", option)
 
 
-def write_lines(output: Path, lines: Iterable[str]) -> None:
+def write_lines(output: Path, lines: Iterable[str], *, keep: bool = False) -> None:
     """Write lines to a file, or to standard output for "-". Raises UserError if the file can't be written.
 
-    If an error occurs, an existing file stays unchanged.
+    If an error occurs, an existing file stays unchanged. If `keep` is true, a copy of an earlier file is kept.
     """
     if output == STANDARD_OUTPUT:
         print_lines(lines)
     else:
-        write_parts(output, (f"{line}\n".encode() for line in lines))
+        write_parts(output, (f"{line}\n".encode() for line in lines), keep=keep)
 
 
-def write_parts(output: Path, parts: Iterable[bytes]) -> None:
-    """Write bytes to a file, a pipe or a device. Raises UserError if it can't be written."""
+def keep_earlier(output: Path, new: BinaryIO) -> None:
+    """Copy a file that the open file `new` will replace, unless both are equal: somebody may have edited it."""
+    new.flush()
+    if output.is_file() and not filecmp.cmp(output, new.name, shallow=False):
+        names = (f"{output.name}.bak{number or ''}" for number in count())
+        kept = next(path for path in map(output.with_name, names) if not path.exists())
+        shutil.copy2(output, kept)
+        log(f"The earlier {output} is now {kept}.")
+
+
+def write_parts(output: Path, parts: Iterable[bytes], *, keep: bool = False) -> None:
+    """Write bytes to a file, a pipe or a device, as `write_lines` does."""
     if not output.exists() or output.is_file():
-        with write_file(
-            output.resolve()
-        ) as file:  # a symbolic link is kept, and its target is replaced
+        # A symbolic link is kept, and its target is replaced.
+        with write_file(output.resolve()) as file:
             file.writelines(parts)
+            if keep:
+                keep_earlier(output, file)
         return
     try:
         with output.open("wb") as file:  # a pipe or a device can't be replaced

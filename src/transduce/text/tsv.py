@@ -37,7 +37,7 @@ def read_tsv(file: CorpusFile) -> Iterator[TextPair]:
         if is_short and line.strip() and not (file.lenient and number > 1):
             raise UserError(
                 f"{name}:{number}: expected {second + 1} columns, found {len(cells)}.",
-                "Separate source and target with a TAB; if your corpus is two line-aligned files, give both.",
+                "Separate source and target with a TAB.",
             )
         cells += [""] * second
         yield cells[first], cells[second], number

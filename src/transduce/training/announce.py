@@ -95,8 +95,8 @@ def _batches(config: RunConfig, trial: Trial) -> str:
 def _training(train: TrainConfig, trial: Trial, device: str) -> str:
     """The length, the schedule and the precision of the training."""
     parts = [
-        f"{train.steps:,} updates ({train.steps / trial.updates_per_epoch:.1f} epochs)",
-        f"at most {train.minutes:g} minutes" if train.minutes else "",
+        f"{count(train.steps, 'update')} ({train.steps / trial.updates_per_epoch:.1f} epochs)",
+        f"at most {train.minutes:g} min" if train.minutes else "",
         f"warm-up {train.warmup:,}",
         f"cool-down {train.cooldown:,}" if train.cooldown else "",
         f"the last {train.risk_steps:,} of minimum-risk training" if risk_steps(train) else "",
@@ -165,19 +165,19 @@ def _warnings(
 
 def _schedule_warnings(train: TrainConfig, updates: float) -> Iterator[str]:
     """Yield a warning if the warm-up or the cool-down does not fit into the updates that the time is enough for."""
-    limit = (
-        f"{train.minutes:g} minutes are enough for" if updates < train.steps else "There will be"
-    )
+    limit = f"{train.minutes:g} min are enough for" if updates < train.steps else "There will be"
     updates = min(updates, train.steps)
     if updates <= 2 * train.warmup:
         yield (
-            f"{limit} about {updates:,.0f} updates, but the learning rate rises over the first {train.warmup:,}: "
+            f"{limit} about {count(round(updates), 'update')}, but the learning rate rises over the first "
+            f"{train.warmup:,}: "
             "allow more updates, or lower train.warmup and data.max_tokens."
         )
-    if train.cooldown and (updates < train.steps or train.cooldown > train.steps):
+    if train.cooldown > train.steps:
         yield (
-            f"{limit} about {updates:,.0f} updates, but the learning rate falls over the last {train.cooldown:,} of "
-            f"{train.steps:,}: set train.steps to about {updates:.0f}, and train.cooldown to less."
+            f"There will be {count(train.steps, 'update')}, but the learning rate falls over the last "
+            f"{train.cooldown:,}: "
+            "lower train.cooldown."
         )
 
 

@@ -146,7 +146,7 @@ def check_memory(config: RunConfig, device: torch.device) -> None:
         needed = 4 * count_parameters(config.model) * torch.float32.itemsize
     except (RuntimeError, TypeError, OverflowError):  # sizes beyond 64 bits
         needed = sys.maxsize
-    torch.cuda.empty_cache()  # of an earlier training in this process; does nothing without a GPU
+    torch.cuda.empty_cache()  # an earlier training in this process may have filled it
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()
     if needed > free:
         raise UserError(

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -41,6 +41,14 @@ class TrainState:
     nll: float = 0.0
     correct: float = 0.0
     num_tokens: int = 0
+    limits: str = ""  # see training.schedule.limits
+    # Options of the schedule that follow the clock, with their values.
+    schedule: dict[str, Any] = field(default_factory=dict)
+    # Later values of `schedule`, by step, that a resumed training repeats.
+    recorded: dict[str, dict[str, Any]] = field(default_factory=dict)
+    update_seconds: float = 0.0  # of a recent update
+    validation_seconds: float = 0.0  # of the last validation
+    saving_seconds: float = 0.0  # of the last checkpoint
 
 
 def save_checkpoint(

@@ -31,7 +31,7 @@ from transduce.training.rendezvous import environment_number, meet
 # Rank 0 may prepare a corpus for days; heartbeats detect its death.
 AGREE_TIMEOUT = datetime.timedelta(days=365)
 
-Plain = TypeVar("Plain", bound=str | int | float | bool | list[Any] | None)
+Plain = TypeVar("Plain", bound=str | int | float | bool | list[Any] | dict[str, Any] | None)
 Module = TypeVar("Module", bound=nn.Module)
 
 

@@ -16,7 +16,7 @@ from transduce.evaluation.perplexity import Validation
 from transduce.evaluation.routes import measure_routes
 from transduce.model.build import count_parameters
 from transduce.preparation.prepared import Prepared
-from transduce.system.console import log
+from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.system.files import publish, verify
 from transduce.text.pairs import Pair, by_direction
@@ -124,7 +124,7 @@ def _warn_of_high_perplexity(training: Training, result: Validation, reason: Rea
     remedy = f"Allow more ({names}), or train on much more text."
     if has_diverged(result.perplexity, config.model.vocab_size):
         remedy = "The training diverged: train again with a lower train.learning_rate."
-    after = f"After {training.state.step:,} updates"
+    after = f"After {count(training.state.step, 'update')}"
     log(f"{after} the model can hardly translate text like the validation set. {remedy}")
 
 

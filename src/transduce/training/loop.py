@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,12 +25,16 @@ from transduce.tokens.batching import Indices
 from transduce.tokens.mixture import Mixture
 from transduce.training.checkpoint import TrainState, remove_old, save_checkpoint
 from transduce.training.distributed import ALONE, Ranks, full_model, is_sharded
-from transduce.training.schedule import begins_risk, effort, learning_rate
+from transduce.training.schedule import begins_risk, effort, in_time, learning_rate
 from transduce.training.update import Outcome, averaged, settle_buckets, update
 
 REPORT_EVERY = 10  # updates between lines of the journal
 PACE_UPDATES = 50  # number of recent updates for the displayed speed and loss
+SPEED_UPDATES = 20  # time constant, in updates, of the speed that the cool-down follows
+MAX_SLOWDOWN = 3  # an update counts as at most so many usual ones: a single pause has little effect
 MAX_SKIPPED_UPDATES = 10  # in a row; then the training fails
+COOLDOWN = "cooldown"  # the event of the journal when the schedule changes to follow the clock
+CHANGING = ("steps", "cooldown", "risk_steps")  # options of the schedule that such an event sets
 
 Reason = Literal["patience", "minutes", "steps", "interrupted"]
 # If several apply, the last one counts.
@@ -60,6 +64,11 @@ class Training:
     ranks: Ranks = ALONE
     # Since the start or resumption, by step.
     validations: dict[int, Validation] = field(default_factory=dict)
+    clock: Callable[[], float] = time.monotonic  # in seconds
+
+    def __post_init__(self) -> None:
+        # The training options, with those that follow the clock.
+        self.schedule = replace(self.config.train, **self.state.schedule)
 
 
 def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
@@ -74,22 +83,30 @@ def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
         one_pair = make_batch([[UNK]], [[UNK]])
         settle_buckets(training.wrapped_model, one_pair.to(training.device), config)
     with stop_signals(insist=training.ranks.world > 1) as stopped, Display() as display:
-        pace = Pace(state)
+        pace = Pace(state, training.clock)
         plan = updates(training)
         while (reason := finished(training, stopped() or bool(stop and stop()))) is None:
-            if begins_risk(state.step, config):
+            if begins_risk(state.step, training.schedule):
                 begin_risk(training)
+            began = pace.seconds()
             with phase("data"):
                 batches = next(plan)
             outcome = learn(training, batches)
             state.seconds = pace.seconds()
+            usual = state.update_seconds or state.seconds - began
+            change = min(state.seconds - began, MAX_SLOWDOWN * usual) - usual
+            state.update_seconds = usual + change / SPEED_UPDATES
             log_update(training, outcome, batches)
-            display.show(state.step, config.steps, pace.line(training, outcome))
+            display.show(state.step, training.schedule.steps, pace.line(training, outcome))
             if state.step % config.validate_every == 0:
                 validate(training)
+                state.validation_seconds = pace.seconds() - state.seconds
                 state.seconds = pace.seconds()
+            if config.minutes and state.step < training.schedule.steps:
+                follow_clock(training)
             if state.step % config.save_every == 0 or state.best_step == state.step:
                 save(training)
+                state.saving_seconds = pace.seconds() - state.seconds
     save(training)
     return reason
 
@@ -119,8 +136,35 @@ def updates(training: Training) -> Iterator[list[Indices]]:
 
 def begin_risk(training: Training) -> None:
     """Begin minimum-risk training with a new optimizer state."""
+    training.state.update_seconds *= effort(0, replace(training.schedule, steps=1, risk_steps=1))
     training.optimizer.state.clear()  # else the larger gradients before would hold Adam back for 100 updates
     log("Minimum-risk training begins.")
+
+
+def follow_clock(training: Training) -> None:
+    """Change the schedule if else the cool-down would not end in time, as rank 0 measures it.
+
+    A change is an event of the journal. A training that resumes from an earlier checkpoint repeats these events before
+    it measures again, so that it makes the same updates.
+    """
+    state = training.state
+    config = training.config.train
+    changed = state.recorded.pop(str(state.step), {})
+    if training.ranks.first and not changed and not state.recorded:
+        seconds = 60 * config.minutes - state.seconds
+        durations = [
+            (1, state.update_seconds),
+            (config.validate_every, state.validation_seconds),
+            (config.save_every, state.saving_seconds),
+        ]
+        schedule = in_time(state.step, training.schedule, config.steps, seconds, durations)
+        if schedule != training.schedule:
+            changed = {name: getattr(schedule, name) for name in CHANGING}
+            training.journal.write(COOLDOWN, step=state.step, limits=state.limits, **changed)
+            if not state.schedule:
+                log(f"The learning rate falls now, to zero after about {schedule.steps:,} updates.")
+    state.schedule = training.ranks.agree(changed) or state.schedule
+    training.__post_init__()
 
 
 def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
@@ -142,8 +186,8 @@ def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
         training.optimizer,
         parts,
         step=state.step,
-        rate=learning_rate(state.step, config.train, config.model.d_model),
-        train=config.train,
+        rate=learning_rate(state.step, training.schedule, config.model.d_model),
+        train=training.schedule,
         ranks=training.ranks,
         slots=slots,
         total=sum(
@@ -183,7 +227,7 @@ def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices])
             loss=state.loss / state.num_tokens,
             nll=state.nll / state.num_tokens,
             accuracy=state.correct / state.num_tokens,
-            rate=learning_rate(state.step, training.config.train, training.config.model.d_model),
+            rate=learning_rate(state.step, training.schedule, training.config.model.d_model),
             gradient_norm=outcome.gradient_norm,
             tokens_seen=state.tokens_seen,
             seconds=state.seconds,
@@ -252,7 +296,8 @@ def finished(training: Training, stopped: bool) -> Reason | None:
     config = training.config.train
     ends: dict[Reason, bool] = {
         "patience": 0 < config.patience <= state.stale,
-        "minutes": 0 < 60 * config.minutes <= state.seconds,
+        "minutes": 0 < 60 * config.minutes <= state.seconds
+        or state.step >= training.schedule.steps,
         "steps": state.step >= config.steps,
         "interrupted": stopped,
     }
@@ -265,8 +310,9 @@ def finished(training: Training, stopped: bool) -> Reason | None:
 class Pace:
     """Computes recent speed, recent loss and remaining time for the progress line."""
 
-    def __init__(self, state: TrainState) -> None:
-        self._began = time.monotonic() - state.seconds
+    def __init__(self, state: TrainState, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began = clock() - state.seconds
         self._first = state.step, state.seconds
         # (seconds before the update, outcome).
         self._recent: deque[tuple[float, Outcome]] = deque(maxlen=PACE_UPDATES)
@@ -274,12 +320,12 @@ class Pace:
 
     def seconds(self) -> float:
         """The seconds of training so far, including the time before restarts."""
-        return time.monotonic() - self._began
+        return self._clock() - self._began
 
     def line(self, training: Training, outcome: Outcome) -> str:
         """The progress line after an update, with the most important numbers first."""
         state = training.state
-        train = training.config.train
+        train = training.schedule
         self._recent.append((self._before, outcome))
         self._before = state.seconds
         tokens = sum(each.num_tokens for _, each in self._recent)
@@ -292,7 +338,7 @@ class Pace:
         left *= (state.seconds - seconds) / max(1, effort(step, train) - left)
         left = min(left, 60 * train.minutes - state.seconds) if train.minutes else left
         return (
-            f"{state.step:,}/{train.steps:,}  {duration(left)} left  loss {loss:.3f}  "
+            f"{state.step:,}/{train.steps:,} updates  {duration(left)} left  loss {loss:.3f}  "
             f"ppl {math.exp(min(nll, 700)):.4g}  {tokens / max(state.seconds - self._recent[0][0], 1e-9):,.0f} tok/s  "
             f"epoch {state.epoch + 1}  lr {learning_rate(state.step, train, training.config.model.d_model):.2e}"
         )

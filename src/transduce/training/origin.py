@@ -38,7 +38,7 @@ INHERITED = (  # from the model that training continues from, unless the user ch
 def with_origin(
     settings: Settings, init: Path | None, keep_optimizer: bool
 ) -> tuple[Settings, model_folder.Bundle | None]:
-    """The settings with those of the model to continue from, and this model. Raises UserError for conflicts."""
+    """Add the settings of the model to continue from; also returns this model. Raises UserError for conflicts."""
     data = settings.config().data
     may_validate = bool(
         data.valid or data.holdout or any(is_prepared(corpus.files) for corpus in data.corpora)

@@ -187,7 +187,7 @@ class FailureDetector:
                 text = bytes(message.tolist()).rstrip(b"\0").decode("utf-8", "replace")
         if text == FINISHED or self._ending.is_set():
             return
-        self._send(text)  # from rank 0 to all other ranks
+        self._send(text)  # rank 0 sends to all other ranks
         print(f"transduce: {text}", file=sys.stderr, flush=True)
         os._exit(1)  # the main thread may hang where no exception reaches it
 

@@ -20,7 +20,7 @@ from transduce.model.device import set_threads
 from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.passes import check_vocabulary
 from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
-from transduce.system.console import log
+from transduce.system.console import count, log
 from transduce.system.errors import DamagedError, Hint, UserError
 from transduce.system.files import MANIFEST, digest
 from transduce.system.journal import Journal
@@ -28,9 +28,9 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.announce import device_name
 from transduce.training.checkpoint import TrainState, load_checkpoint
 from transduce.training.distributed import ALONE, Ranks, scatter_weights, wrap
-from transduce.training.loop import Training
+from transduce.training.loop import CHANGING, COOLDOWN, Training
 from transduce.training.run_card import asked_vocabulary_size, fingerprint, read_run_card
-from transduce.training.schedule import check_risk
+from transduce.training.schedule import check_risk, limits
 from transduce.training.update import forget_average, make_optimizer
 
 TEXT = ("data.corpora", "data.valid", "data.source", "data.target", "data.directions")
@@ -102,7 +102,7 @@ def named_text(settings: Settings) -> DataConfig:
 def is_harmless(name: str, config: RunConfig) -> bool:
     """Whether a change of an option does not affect what the training learns."""
     has_end = config.train.cooldown or config.train.risk_steps
-    return name.startswith(HARMLESS) and not (name == "train.steps" and has_end)
+    return name.startswith(HARMLESS) and not (has_end and name in ("train.steps", "train.minutes"))
 
 
 def resume(
@@ -134,14 +134,20 @@ def resume(
     scatter_weights(model, wrapped_model, ranks)
     if state.step > config.train.steps:
         raise UserError(
-            f"{out} has made {state.step:,} updates, so train.steps can't be {config.train.steps:,}."
+            f"{out} has made {count(state.step, 'update')}, so train.steps can't be {config.train.steps:,}."
         )
     valid = prepared.valid()
     check_risk(config.train, out, bool(valid))
     if going.changes and ranks.first:  # only here, since everything above may fail
         (out / MANIFEST).unlink(missing_ok=True)
         model_folder.write_config(out, config)
-    journal.truncate(state.journal_size)
+    if state.limits != limits(config.train):
+        state.schedule = {}
+        state.recorded = {}
+    state.limits = limits(config.train)
+    for event in journal.truncate(state.journal_size, keep=COOLDOWN):
+        if event["limits"] == state.limits:
+            state.recorded[str(event["step"])] = {name: event[name] for name in CHANGING}
     validate = validations(prepared.tokenizer, valid, config)
     training = Training(
         config=config,

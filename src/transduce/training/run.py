@@ -14,7 +14,7 @@ from transduce.config.schema import DataConfig, RunConfig
 from transduce.config.settings import Settings
 from transduce.evaluation.scores import metrics as check_tokenisation
 from transduce.preparation.aggregate import read_directed
-from transduce.system.console import log
+from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import ASIDE, MANIFEST, check_utf8, remove_leftovers
@@ -190,7 +190,7 @@ def reopen(
     was, now = going.changes.get("train.minutes", (0, 0))
     if now > was > 0:
         log(
-            f"The training still ends at {going.config.train.steps:,} updates. For more, raise train.steps, too."
+            f"The training still ends at {count(going.config.train.steps, 'update')}. For more, raise train.steps, too."
         )
     if has_origin:
         log(f"{out} has its own checkpoints, so the model to continue from is ignored.")

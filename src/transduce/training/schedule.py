@@ -1,8 +1,12 @@
 """The stages of a training run, and the learning rate of each update (section 5.3 of the paper).
 
 Most training has one stage. With train.risk_steps, its last updates are a second stage: minimum-risk training.
+With train.minutes, the cool-down of a stage follows the clock.
 """
 
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,17 +15,20 @@ from transduce.system.errors import UserError
 
 RISK_DIVISOR = 15  # of the peak rate, in minimum-risk training
 SAMPLE_COST = 0.8  # time for a sample of a sentence, in usual passes over it
+SPARE = 20  # a twentieth of the updates that the time is enough for is not planned
+# A cool-down becomes longer again if the time is enough for so many times the planned updates.
+LENGTHENED = 1.2
 
 
 class Stage(NamedTuple):
     """The stage of an update, with its place in the stage's own schedule."""
 
     is_risk: bool  # whether this is minimum-risk training
-    number: int  # of the update in this stage, counted from 1
+    number: int  # place of the update in this stage, counted from 1
     steps: int  # updates of this stage
-    warmup: int  # of them, from the first
-    cooldown: int  # of them, to the last
-    factor: float  # on the learning rate
+    warmup: int  # number of the first updates, in which the rate rises
+    cooldown: int  # number of the last updates, in which the rate falls to zero
+    factor: float  # the learning rate is multiplied by it
 
 
 def learning_rate(step: int, train: TrainConfig, d_model: int) -> float:
@@ -72,6 +79,43 @@ def check_risk(train: TrainConfig, init: Path | None, has_valid: bool) -> None:
             "Name one, or set data.holdout to at most a tenth of the pairs.",
             "data.valid",
         )
+
+
+def in_time(
+    done: int, train: TrainConfig, most: int, seconds: float, durations: Sequence[tuple[int, float]]
+) -> TrainConfig:
+    """The schedule `train`, changed so that the cool-down of the current stage ends in time.
+
+    `done` updates are made, `most` were planned first, and `seconds` are left. `durations` are pairs: every so many
+    updates, something takes so many seconds; the first is an update. A cool-down begins when it takes the planned share
+    of the training. Then the rate falls from its current value to zero, and the end follows the speed of the machine.
+    """
+
+    def needed(end: int) -> float:
+        return sum((end // every - done // every) * time for every, time in durations)
+
+    stage = stage_of(done + 1, train)
+    left = stage.steps + 1 - stage.number
+    rest = effort(done + left, train) * durations[0][1]
+    ends = range(done + 1, done + 1 + left + most - train.steps)
+    possible = bisect_right(ends, seconds - rest, key=needed)
+    room = possible - possible // SPARE
+    begins = room * stage.steps <= stage.cooldown * (stage.number - 1 + room)
+    is_long = stage.cooldown > 0 and possible < left and (begins or left <= stage.cooldown)
+    is_short = left < len(ends) and LENGTHENED * left < possible
+    if not is_long and not is_short:
+        return train
+    steps = train.steps + room - left
+    if stage.is_risk:
+        return replace(train, steps=steps, risk_steps=train.risk_steps + room - left)
+    # The rate has fallen to (left + 1) / stage.cooldown, and would be 0 after room + 1 updates.
+    cooldown = -(-(room + 1) * max(stage.cooldown, left + 1) // (left + 1))
+    return replace(train, steps=steps, cooldown=cooldown)
+
+
+def limits(train: TrainConfig) -> str:
+    """The options that the plan of a cool-down depends on."""
+    return f"{train.minutes} {train.steps} {train.cooldown} {train.risk_steps}"
 
 
 def effort(done: int, train: TrainConfig) -> float:

@@ -217,7 +217,7 @@ def _read_keys(path: Path) -> dict[str, Any]:
     try:
         table = read_toml(path.read_text(encoding="utf-8"), str(path))
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+        raise UserError(f"{path} can't be read: {error.strerror}.") from None
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not valid TOML: {error}.") from None
     if isinstance(table.get("notes"), str):

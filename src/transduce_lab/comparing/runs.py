@@ -306,9 +306,9 @@ def content(file: str) -> str:
     try:
         found = fingerprint(file)
     except OSError as error:
-        raise UserError(f"{file} cannot be read: {error.strerror}.") from None
+        raise UserError(f"{file} can't be read: {error.strerror}.") from None
     if found is None:
-        raise UserError(f"{file} cannot be read: there is no such file.")
+        raise UserError(f"{file} can't be read: there is no such file.")
     return found
 
 

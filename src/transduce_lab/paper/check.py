@@ -10,7 +10,7 @@ from typing import Any
 from transduce import model_folder
 from transduce.config.schema import RunConfig, flatten
 from transduce.preparation.prepared import is_prepared
-from transduce.system.console import log
+from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.system.files import digest, make_folder, read_manifest, write_text
 from transduce.training.distributed import ALONE, check_single_process
@@ -142,7 +142,7 @@ def _repeat(options: Mapping[str, Any], card: RunCard, was: Mapping[str, Any], o
         result = begin(options, stop=lambda: next(made) >= steps)
         if result.reason == "interrupted" and _updates(out) == steps:
             log(
-                f"The training in the first folder ended here by its time limit, after {steps:,} updates."
+                f"The training in the first folder ended here by its time limit, after {count(steps, 'update')}."
             )
             result = begin({**options, "train.minutes": AT_ONCE_MINUTES})
     if result.reason == "interrupted":

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, NamedTuple
 
+from transduce.system.console import count
 from transduce.system.errors import UserError
 from transduce_lab.parsing.evalb import COLLINS, Parameters
 from transduce_lab.parsing.trees import (
@@ -139,7 +140,7 @@ def compare(gold_line: str, test_line: str, parameters: Parameters, number: int 
         return Row(
             gold.length,
             "error",
-            reason=f"the gold tree has {len(gold.words)} words, the parse {len(test.words)}",
+            reason=f"the gold tree has {count(len(gold.words), 'word')}, the parse {len(test.words)}",
         )
     for (word, _), (other, _) in zip(gold.words, test.words, strict=True):
         if not parameters.same_word(word, other):

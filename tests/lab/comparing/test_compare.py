@@ -169,7 +169,7 @@ def test_missing_arguments_are_named(files, tmp_path, capsys):
         "training, validation and test files. Name these files (--train)" in run(capsys, *asked)[2]
     )
     assert (
-        "table.toml cannot be read"
+        "table.toml can't be read"
         in run(capsys, "compare", tmp_path / "no/table.toml", "--out", tmp_path)[2]
     )
     assert run(capsys, *command(tmp_path, files, ROWS, "train.learning_rate=1"))[0] == 2

@@ -272,7 +272,7 @@ def test_damaged_scores_are_computed_again(damage, tmp_path):
 
 def test_repeated_errors_are_reported_once_and_can_be_fixed(given, tmp_path, capfd):
     wrong = {**given, "train.steps": 2, "data.valid": ("no.src", "no.tgt")}
-    with pytest.raises(UserError, match=r"no\.src cannot be read"):
+    with pytest.raises(UserError, match=r"no\.src can't be read"):
         runs.carry_out([(Experiment("one", wrong), 1)], tmp_path, minutes=math.inf)
     (tmp_path / "bad.src").write_text("one line\n")
     wrong["data.valid"] = (str(tmp_path / "bad.src"), given["data.valid"][1])

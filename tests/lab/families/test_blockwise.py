@@ -1,6 +1,5 @@
 """Blockwise parallel decoding finds what greedy search finds, with fewer calls of the decoder."""
 
-from dataclasses import replace
 from functools import cache
 
 import pytest

@@ -169,7 +169,7 @@ def test_corpus_of_many_parts_is_joined(
         "extra_2.de": "Gültig.\n",
     }
     assert {name: (tmp_path / "new/toy" / name).read_text() for name in wanted} == wanted
-    assert "5 pairs in" in output and "1 lines were not UTF-8" in output and "CC0" in output
+    assert "5 pairs in" in output and "Lines that were not UTF-8: 1;" in output and "CC0" in output
     source = (tmp_path / "new/toy/SOURCE.md").read_text()
     assert "CC0" in source and hashlib.sha256(site.files["/talks.tgz"]).hexdigest() in source
     assert json.loads((tmp_path / "new/toy/source.json").read_text())["pairs"] == {
@@ -783,7 +783,7 @@ REFUSED = {
     "empty": (b"", "it is empty (0 bytes, removed)"),
     "not aligned": (
         tar(MEMBERS | {"data/train.en": b"one\n"}),
-        "has 1 lines and data/train.de has 3,000",
+        "has 1 line and data/train.de has 3,000",
     ),
     "no text": (tar({"data/train.en": b"", "data/train.de": b""}), "has no text"),
 }

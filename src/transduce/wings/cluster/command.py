@@ -140,7 +140,7 @@ def translate_in_shards(call: "Call") -> None:
         [(begin, end)] = plan.cuts(shard)
         log(f"Shard {shard}: {end - begin:,} of {plan.lengths[0]:,} lines, from line {begin + 1:,}")
         log(f"Engine: {translator.engine.name}")
-        lines = with_progress(translating.shard_lines(call.input, begin, end), "lines read")
+        lines = with_progress(translating.shard_lines(call.input, begin, end), "Lines read")
         record = translating.translate_shard(translator, job, call.output, plan, shard, lines)
         record.flags.log()
     log(f"Shard {shard} is complete: {translating.shard_path(call.output, plan, shard)}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from transduce.config.schema import DataConfig
 from transduce.decoding.translator import CHUNK_LINES, Translator
 from transduce.preparation.prepared import Prepared
-from transduce.system.console import log, with_progress
+from transduce.system.console import count, log, with_progress
 from transduce.system.errors import UserError
 from transduce.text.plain import read_lines, without_byte_order_mark
 from transduce.wings.cluster import preparing
@@ -28,7 +28,7 @@ from transduce.wings.cluster.translating import (
     translate_shard,
 )
 
-# At least, if the input is long enough, so that all workers finish at about the same time.
+# At least so many, if the input is long enough: then all workers finish at about the same time.
 SHARDS_PER_WORKER = 4
 MAX_SHARD_CHUNKS = 4  # maximum length of a text's shard, in chunks of CHUNK_LINES
 
@@ -58,7 +58,9 @@ def prepare_on_ray(
         plan = preparing.plan_preparation(
             data, folder, lambda _: number, vocab_size=vocab_size, vocabulary=vocabulary
         )
-        log(f"{sum(plan.lengths):,} pairs in {plan.shards:,} shards, {pool.size} workers")
+        log(
+            f"{count(sum(plan.lengths), 'pair')} in {count(plan.shards, 'shard')}, {count(pool.size, 'worker')}"
+        )
         do_round(folder, plan, preparing.READ_ROUND, preparing.stage_shard, pool)
         preparing.aggregate_shards(folder, plan)
         do_round(folder, plan, preparing.ENCODED_ROUND, preparing.encode_shard, pool)
@@ -75,7 +77,7 @@ def do_round(
     done = run_tasks(
         pool, plan, ((shard, ()) for shard in missing), functools.partial(do, folder, plan), "pairs"
     )
-    for _ in with_progress(done, f"of {len(missing):,} shards {round}"):
+    for _ in with_progress(done, f"Shards {round}", len(missing)):
         pass
 
 
@@ -101,11 +103,15 @@ def translate_on_ray(
         )
         missing = [shard for shard in plan.all() if not find(folder, plan, shard)]
         if len(missing) < plan.shards:
-            log(f"{plan.shards - len(missing):,} of {plan.shards:,} shards are already complete.")
-        log(f"{plan.lengths[0]:,} lines in {plan.shards:,} shards, {pool.size} workers")
+            log(
+                f"{plan.shards - len(missing):,} of {count(plan.shards, 'shard')} are already complete."
+            )
+        log(
+            f"{count(plan.lengths[0], 'line')} in {count(plan.shards, 'shard')}, {count(pool.size, 'worker')}"
+        )
         translate = functools.partial(_translate, job, folder, plan, max(1, pool.cpus))
         done = run_tasks(pool, plan, _tasks(input, plan, missing), translate, "lines")
-        for _ in with_progress(done, f"of {len(missing):,} shards translated"):
+        for _ in with_progress(done, "Shards translated", len(missing)):
             pass
     join_translations(folder, output)
     shutil.rmtree(folder)

@@ -27,7 +27,7 @@ from transduce.decoding.directions import (
 from transduce.decoding.loading import decode_config, load
 from transduce.decoding.registry import EngineName
 from transduce.decoding.translator import CHUNK_LINES, Translator
-from transduce.system.console import log
+from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.system.files import (
     MANIFEST,
@@ -204,7 +204,9 @@ def join_translations(folder: Path, output: Path) -> None:
     write_parts(output, _checked(folder, plan, whole))
     remove_leftovers(folder, sole_writer=True)
     engines = " and ".join(dict.fromkeys(record.engine for record in whole.values()))
-    log(f"{plan.lengths[0]:,} lines of {plan.shards:,} shards, translated by {engines}: {output}")
+    log(
+        f"{count(plan.lengths[0], 'line')} of {count(plan.shards, 'shard')}, translated by {engines}: {output}"
+    )
     flags = Flags()
     for record in whole.values():
         flags.extend(record.flags)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from transduce.inline.placeholders import mask
+from transduce.system.console import count
 from transduce.system.errors import Hint, UserError
 from transduce.text.formats import MARKUP_TEXT, DocumentFile, TextKind, TextPair
 from transduce.text.plain import display_name, read_pieces
@@ -45,7 +46,7 @@ def read_page_pairs(source: str, target: str) -> Iterator[TextPair]:
             )
     if len(source_page.slots) != len(target_page.slots):
         raise UserError(
-            f"{source} has {len(source_page.slots):,} texts and {target} has {len(target_page.slots):,}. "
+            f"{source} has {count(len(source_page.slots), 'text')} and {target} has {len(target_page.slots):,}. "
             f"{NEED_SAME_BLOCKS}",
             ALIGN,
         )

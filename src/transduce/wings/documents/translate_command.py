@@ -1,9 +1,7 @@
 """`transduce translate` for documents."""
 
-import shutil
 import sys
 from collections.abc import Sequence
-from itertools import count as count_from
 from pathlib import Path
 
 from transduce.commands.translate import MANY_LINES, Call, Flags
@@ -52,9 +50,9 @@ def run(call: Call) -> None:
             glossary=call.read_glossary(translator),
             examine=examine,
         )
-        _keep_earlier(call.output, document.content)
         _write(call.output, document.content)
-    log(f"{count(document.texts, 'text')} translated")
+    place = "" if call.output == STANDARD_OUTPUT else f" → {call.output}"
+    log(f"{count(document.texts, 'text')} translated{place}")
     if not document.texts and not call.redo:
         left_out = "Fuzzy messages, approved texts and texts in other languages are left out"
         log(
@@ -74,19 +72,10 @@ def _read(file: str) -> bytes:
         raise UserError(f"{file} can't be read: {error.strerror or error}.") from None
 
 
-def _keep_earlier(output: Path, content: bytes) -> None:
-    """Copy a file with other content that has the output's place: a person may have corrected it."""
-    if output != STANDARD_OUTPUT and output.is_file() and output.read_bytes() != content:
-        names = (f"{output.name}.bak{number or ''}" for number in count_from(0))
-        kept = next(path for path in map(output.with_name, names) if not path.exists())
-        shutil.copy2(output, kept)
-        log(f"The earlier {output} is now {kept}.")
-
-
 def _write(output: Path, content: bytes) -> None:
     """Write bytes to a file, or to standard output for "-". Raises UserError if the file can't be written."""
     if output == STANDARD_OUTPUT:
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
     else:
-        write_parts(output, [content])
+        write_parts(output, [content], keep=True)

@@ -18,7 +18,7 @@ def export(
 ) -> None:
     """Convert a model to another program's format, and compare the translations of the model and the export.
 
-    In float32, at most 1 % of the translations may differ, and only where two tokens are equally probable. In other
+    In float32, at most 1 % of the translations may differ, and only where two tokens are equally probable. With other
     number types, a loss of BLEU must be at most 0.3 and not significant. If the comparison fails, nothing is written.
 
     Args:
@@ -49,7 +49,7 @@ def import_model(
     """Convert a Marian or OPUS-MT model in Hugging Face's format to a model folder.
 
     The new model can translate, be fine-tuned (`transduce train --init`) and be exported. If transformers is installed,
-    both models translate the same sentences. If the translations differ too much, nothing is written.
+    both models translate the same sentences, as a check. If the translations differ too much, nothing is written.
 
     Args:
         folder: The folder with config.json, model.safetensors, source.spm, target.spm and vocab.json.

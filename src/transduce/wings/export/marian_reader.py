@@ -17,6 +17,7 @@ from transduce.config.parse import configure
 from transduce.config.schema import BOS, EOS, PAD, RunConfig
 from transduce.model.embedding import sinusoids
 from transduce.model.transformer import Transformer
+from transduce.system.console import count
 from transduce.system.errors import Hint, UserError
 from transduce.text.languages import Direction
 from transduce.tokens.imported_vocabulary import ImportedVocabulary, is_code, language_of
@@ -257,7 +258,7 @@ def _weights(
         if (last := max(vocabulary.rows)) >= len(matrix):
             where = folder / marian.VOCABULARY_FILE
             raise UserError(
-                f"{where} has the id {last}, but the embedding has {len(matrix)} rows.",
+                f"{where} has the id {last}, but the embedding has {count(len(matrix), 'row')}.",
                 ANOTHER_COPY,
             )
         ours[name] = marian.to_ours(matrix, 1)[vocabulary.rows]
@@ -347,7 +348,7 @@ def _read_json(file: Path) -> dict[str, Any]:
         value = json.loads(file.read_bytes())
     except OSError as error:
         raise UserError(
-            f"{file} can't be read: {error}.",
+            f"{file} can't be read: {error.strerror}.",
             "Name a folder with a Marian model in Hugging Face's format.",
         ) from None
     except (ValueError, RecursionError) as error:

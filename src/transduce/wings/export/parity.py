@@ -59,7 +59,7 @@ class Parity(NamedTuple):
     sentences: int
     origin: str  # where the sentences come from, in words
     identical: int  # number of sentences with identical tokens
-    compute_type: str  # that the other program uses on this machine
+    compute_type: str  # the number type in which the other program computes on this machine
     bleu: Comparison | None  # of the model and the export; None for an export in float32
 
     def report(self) -> list[str]:

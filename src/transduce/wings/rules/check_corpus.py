@@ -42,7 +42,7 @@ def check_corpora(data: DataConfig, corpora: Sequence[Sequence[StagedPairs]]) ->
         for share, column, code in zip(shares, columns, its, strict=True):
             wrong = UserError(
                 f"{name}: {share:.0%} of the texts in {code} look like another language of the model.",
-                "Check the files and their language codes.",
+                "Check the order of the files or columns, and their language codes.",
             )
             if share and (data.directions or all(shares)):
                 raise wrong

@@ -32,7 +32,8 @@ class Scale(NamedTuple):
     growth: float  # characters of the target per character of the source
     # Median and standard deviation of its logarithm; exposes texts that are too short.
     ratio: tuple[float, float]
-    # Likewise, divided by the root of the length; exposes texts too long.
+    # Median and standard deviation of the difference of the lengths, divided by the root of the length; exposes
+    # texts that are too long.
     difference: tuple[float, float]
     breaking: float = 1.0  # share of pairs in which one side alone breaks off
     # Shares with ≥ 0, 1, 2 … extra sentences.

@@ -150,7 +150,7 @@ class Unrelated:
         return source, target
 
     def _scores(self, pairs: Sequence[tuple[Row, Row]], half: int) -> Floats:
-        """The scores of pairs by the models of a half."""
+        """Score pairs with the models that one half of the corpus trained."""
         forward, backward = self._lexicons[half]
         blocks = [
             pairs[start : start + SCORING_BLOCK_PAIRS]

@@ -20,6 +20,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from transduce.system.console import count
 from transduce.system.errors import UnusableModelError, UserError
 from transduce.wings.serving.addresses import ABSOLUTE_FORM, ORIGIN, host_of
 from transduce.wings.serving.keys import Keys
@@ -267,7 +268,7 @@ def _log(error: Exception) -> None:
 
 def _check_rate(limit: RateLimit, client: str) -> None:
     if seconds := limit.wait(client):
-        sentence = f"Too many requests. Try again in {seconds} seconds."
+        sentence = f"Too many requests. Try again in {count(seconds, 'second')}."
         raise HTTPException(429, sentence, {"Retry-After": str(seconds)})
 
 

@@ -1,5 +1,6 @@
 """`transduce serve`."""
 
+import errno
 import ipaddress
 import math
 import os
@@ -158,7 +159,13 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
     except (OSError, OverflowError, UnicodeError) as error:
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            other = port + 1 if port < 65535 else 0
+            raise UserError(
+                f"Port {port} of {host} is in use.", f"Choose another: --port {other}."
+            ) from None
+        reason = getattr(error, "strerror", None) or error
         raise UserError(
-            f"Can't listen on {host}, port {port}: {error}.",
+            f"Can't listen on {host}, port {port}: {reason}.",
             "Choose another --host or --port.",
         ) from None

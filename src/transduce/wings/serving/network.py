@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from transduce.system.console import log
+from transduce.system.console import count, log
 from transduce.wings.serving.access import MAX_BYTES_OF_HEADERS
 from transduce.wings.serving.addresses import ABSOLUTE_FORM, as_forwarded
 from transduce.wings.serving.limits import Limits
@@ -136,9 +136,7 @@ class _Bodies:
                 async with asyncio.timeout_at(deadline):
                     message = await receive()
             except TimeoutError:
-                sentence = (
-                    f"The request did not arrive within {self.seconds} seconds. Send a shorter one."
-                )
+                sentence = f"The request did not arrive within {count(self.seconds, 'second')}. Send a shorter one."
                 raise HTTPException(408, sentence, {"Connection": "close"}) from None
             is_complete = not message.get("more_body", False)
             return message

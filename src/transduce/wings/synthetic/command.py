@@ -61,7 +61,7 @@ def distill(
     log(f"Engine: {translator.engine.name}")
     direction = translator.require_direction()
     if direction in translator.directions:
-        translator = translator.direct(direction)  # also if the pivot is better
+        translator = translator.direct(direction)  # without a pivot, even if one is better
     if translator.pivot:
         known = ", ".join(map(str, translator.directions))
         raise UserError(

@@ -37,7 +37,7 @@ def translated(
     with Journal(path) as journal:
         if not journal.size:
             journal.write("beginning", **call)
-        for pair, translation in with_progress(_translations(pairs, translate), "lines translated"):
+        for pair, translation in with_progress(_translations(pairs, translate), "Lines translated"):
             event = {
                 "source": pair.source,
                 "text": translation.text,

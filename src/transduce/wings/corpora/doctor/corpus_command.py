@@ -61,7 +61,7 @@ def check_corpus(
     languages = rules.languages[0] or "source", rules.languages[1] or "target"
     tokenizer = Tokenizer.load(vocabulary) if vocabulary else None
     began = time.monotonic()
-    pairs = with_progress(read_pairs(files, languages, lenient=True), "pairs checked")
+    pairs = with_progress(read_pairs(files, languages, lenient=True), "Pairs checked")
     result = audit(pairs, rules, threads or cores(), suspicions)
     seconds = time.monotonic() - began
     uncovered = _uncovered(result, tokenizer) if tokenizer else []

@@ -10,6 +10,7 @@ from rich.filesize import decimal
 from transduce import model_folder
 from transduce.decoding.loading import export_engine
 from transduce.preparation.prepared import is_prepared
+from transduce.system.console import count
 from transduce.system.errors import DamagedError, UserError
 from transduce.system.file_lock import LOCK
 from transduce.system.files import ASIDE, MANIFEST, read_manifest, verify
@@ -83,4 +84,4 @@ def _files(folder: Path, mend: str) -> Iterator[Fact]:
                 yield Fact(name, "damaged", error.cause, mend)
     if all_whole:
         size = decimal(sum(entry.size for entry in manifest.values()))
-        yield Fact(folder.name, "good", f"{len(manifest)} files, {size}, none damaged")
+        yield Fact(folder.name, "good", f"{count(len(manifest), 'file')}, {size}, none damaged")

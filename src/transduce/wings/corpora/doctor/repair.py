@@ -12,7 +12,7 @@ from transduce.system.files import write_file
 from transduce.text import jsonl
 from transduce.text.encoding_errors import UNDECODED, readable
 from transduce.text.pairs import Pair, are_line_aligned, read_pairs
-from transduce.text.plain import read_lines, suffixes, without_byte_order_mark
+from transduce.text.plain import keep_earlier, read_lines, suffixes, without_byte_order_mark
 from transduce.text.rules import EMPTY, ENCODING, MEANINGS, MISALIGNED
 from transduce.text.tsv import SAMPLE_LINES, text_columns
 from transduce.wings.corpora.doctor.audit import Audit, Verdict
@@ -62,7 +62,7 @@ def write_repaired(
     left out because the repair leaves a side blank.
 
     `lists` are the files for the removed pairs and, if there are any, for the repaired pairs. In an output of the same
-    bilingual format, other columns and JSON keys keep their undecoded bytes.
+    bilingual format, other columns and JSON keys keep their undecoded bytes. Copies of earlier outputs are kept.
     """
     keeps_lines = len(files) == 1 and suffixes(files[0])[0] == suffixes(outputs[0])[0]
     lines, columns = _lines(files[0]) if keeps_lines else (repeat(""), (0, 1))
@@ -98,8 +98,10 @@ def write_repaired(
                 for file, text in zip(kept, pair[:2], strict=True):
                     file.write(f"{text}\n".encode())
             else:
-                record = {"source": pair.source, "target": pair.target}
+                record = dict(zip(languages, pair[:2], strict=True))
                 kept[0].write(f"{json.dumps(record, ensure_ascii=False)}\n".encode())
+        for output, file in zip(outputs, kept, strict=True):
+            keep_earlier(Path(output).resolve(), file)
     return blank
 
 

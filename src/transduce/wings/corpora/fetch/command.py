@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 
-from transduce.system.console import log, print_table
+from transduce.system.console import count, log, print_table
 from transduce.system.errors import Hint, UserError
 from transduce.text.plain import read_lines
 from transduce.wings.corpora.fetch.table import Corpus, Entry, choose, find, read_table
@@ -115,11 +115,11 @@ def _print_fetched(facts: "Facts", out: Path) -> None:
     words = ["transduce", "train", *filter(None, [facts["recipe"]])]
     for split, pairs in facts["pairs"].items():
         files = [str(out / f"{split}.{language}") for language in (source, target)]
-        print(f"{pairs:,} pairs in {' and '.join(files)}")
+        print(f"{count(pairs, 'pair')} in {' and '.join(files)}")
         if split in SPLIT_OPTIONS:
             words += [SPLIT_OPTIONS[split], *files]
     if facts["repaired"]:
-        print(f"{facts['repaired']:,} lines were not UTF-8; invalid bytes became U+FFFD")
+        print(f"Lines that were not UTF-8: {facts['repaired']:,}; invalid bytes became U+FFFD")
     if "train" in facts["pairs"]:
         words += ["--from", source, "--to", target, "--out", "MODEL"]
         print(f"To train on this corpus: {shlex.join(words)}")

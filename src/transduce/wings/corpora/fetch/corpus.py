@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from transduce.system.console import count
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import (
@@ -168,7 +169,7 @@ def _check_aligned(
         )
     if own.lines != other.lines:
         raise UserError(
-            f"Not aligned: {names[0]} has {own.lines:,} lines and {names[1]} has {other.lines:,}.",
+            f"Not aligned: {names[0]} has {count(own.lines, 'line')} and {names[1]} has {other.lines:,}.",
             "If a download was cut short, remove it from the folder of the downloads, and repeat the command.",
         )
     if own.segments != other.segments:

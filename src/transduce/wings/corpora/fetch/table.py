@@ -185,7 +185,7 @@ def choose(entry: Entry, request: Request) -> Corpus:
     if not splits:
         languages = "-".join(request.languages)
         raise UserError(
-            f"{entry.name} has no text for {languages}, by the languages of `checksum` in the table."
+            f"{entry.name} has no text for {languages}: `checksum` in its table entry lists the languages that it has."
         )
     facts = {fact: entry.facts.get(fact, "") for fact in FACTS}
     facts["title"] = facts["title"].format_map(values)
