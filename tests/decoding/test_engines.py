@@ -165,7 +165,7 @@ def test_leftovers_of_killed_builds_are_removed_and_running_builds_kept(trained,
     [
         ({"kind": "recurrent"}, r"it supports Transformers only, not model\.kind = recurrent"),
         ({"experts": 4}, r"it does not support model\.experts"),
-        ({"window": 3}, r"it does not support model\.window = 3"),
+        ({"window": 3}, r"it does not support model\.window"),
         ({"attention": "additive"}, r"it does not support model\.attention = additive"),
         ({"d_k": 3}, r"it does not support model\.d_k = 3"),
     ],

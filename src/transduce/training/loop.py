@@ -102,7 +102,7 @@ def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
                 validate(training)
                 state.validation_seconds = pace.seconds() - state.seconds
                 state.seconds = pace.seconds()
-            if config.minutes and state.step < training.schedule.steps:
+            if (config.minutes or state.recorded) and state.step < training.schedule.steps:
                 follow_clock(training)
             if state.step % config.save_every == 0 or state.best_step == state.step:
                 save(training)
@@ -150,7 +150,7 @@ def follow_clock(training: Training) -> None:
     state = training.state
     config = training.config.train
     changed = state.recorded.pop(str(state.step), {})
-    if training.ranks.first and not changed and not state.recorded:
+    if training.ranks.first and config.minutes and not changed and not state.recorded:
         seconds = 60 * config.minutes - state.seconds
         durations = [
             (1, state.update_seconds),

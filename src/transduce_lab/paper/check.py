@@ -1,21 +1,25 @@
 """Repeats a training run and compares the two models, for `transduce reproduce --check`."""
 
 import itertools
+import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from transduce import model_folder
-from transduce.config.schema import RunConfig, flatten
+from transduce.config.schema import Options, RunConfig, TrainConfig, flatten
 from transduce.preparation.prepared import is_prepared
 from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.system.files import digest, make_folder, read_manifest, write_text
+from transduce.system.journal import Event, read_events
 from transduce.training.distributed import ALONE, check_single_process
+from transduce.training.loop import COOLDOWN
 from transduce.training.resume import VOCABULARY_SIZES, is_harmless
-from transduce.training.run import train
+from transduce.training.run import Result, train
 from transduce.training.run_card import (
     RunCard,
     Session,
@@ -23,6 +27,7 @@ from transduce.training.run_card import (
     fingerprint,
     read_run_card,
 )
+from transduce.training.schedule import limits
 
 MARKER = ".check"  # in the folder of a check: the hash of the options of the checked training
 AT_ONCE_MINUTES = 1e-9  # a time limit that ends a training run before its next update
@@ -74,7 +79,19 @@ def check(folder: Path, out: Path) -> bool:
     for reason in reasons([*card.sessions, current_session(config, ALONE.device())], config):
         log(f"The training may give other weights: {reason}.")
     mark(out, digest(folder / model_folder.CONFIG))
-    _repeat(options, card, metrics["training"], out)
+    begin = partial(
+        train,
+        out=out,
+        init=next(iter(card.inputs.get("init", ())), None),
+        keep_optimizer=card.keep_optimizer,
+    )
+    cooldowns = [
+        event for event in read_events(folder / model_folder.JOURNAL) if event["event"] == COOLDOWN
+    ]
+    if cooldowns and not model_folder.checkpoints(out):
+        begin(options, stop=lambda: True)
+        _follow(cooldowns, out, replace(config.train, minutes=0.0))
+    _repeat(begin, options, metrics["training"], out)
     return _compare(folder, out, config)
 
 
@@ -130,11 +147,18 @@ def reasons(sessions: Sequence[Session], config: RunConfig) -> Iterator[str]:
             yield f"{name} was changed during the training"
 
 
-def _repeat(options: Mapping[str, Any], card: RunCard, was: Mapping[str, Any], out: Path) -> None:
+def _follow(cooldowns: Sequence[Event], out: Path, config: TrainConfig) -> None:
+    """Let the training in `out`, with these options, change its schedule as another training has recorded."""
+    with (out / model_folder.JOURNAL).open("a", encoding="utf-8") as journal:
+        for event in cooldowns:
+            journal.write(f"{json.dumps({**event, 'limits': limits(config)})}\n")
+
+
+def _repeat(
+    begin: Callable[..., Result], options: Options, was: Mapping[str, Any], out: Path
+) -> None:
     """Train in `out`. A training run that ended by its time limit ends after as many updates as before."""
-    init = next(iter(card.inputs.get("init", ())), None)
     steps = was["steps"]
-    begin = partial(train, out=out, init=init, keep_optimizer=card.keep_optimizer)
     if was["reason"] != "minutes":
         result = begin(options)
     else:

@@ -875,7 +875,9 @@ def test_wrong_options_are_refused(
     for wrong in ("", "*", "proxy.example", "10.0.0.1/8", "10.0.0.256", "10.0.0.1,10.0.0.2"):
         assert "10.0.0.0/24" in command(capsys, model, "--proxy", "10.0.0.1", "--proxy", wrong)
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        assert "Choose another --host" in command(capsys, model, "--port", taken.getsockname()[1])
+        assert "is in use. Choose another: --port" in command(
+            capsys, model, "--port", taken.getsockname()[1]
+        )
     for wrong in (
         "queue",
         "limits.queue",
