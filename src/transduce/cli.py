@@ -28,15 +28,19 @@ FILES_FOLLOW = {
     "--train": "Put --train before the corpus files.",
     "--input": "Put --input before the file to read.",
 }
-SEVERAL_FILES = ("--train", "--valid", "--test")  # --train=a would end the list of files after a
-FLAGS = {  # of the options whose flags have other names
+SEVERAL_FILES = (
+    "--train",
+    "--valid",
+    "--test",
+)  # with `=`, as in --train=a, only one file would be read
+FLAGS = {  # options whose flags have other names
     "data.corpora": "--train",
     "data.valid": "--valid",
     "data.test": "--test",
     "data.source": "--from",
     "data.target": "--to",
 }
-MIN_COLUMNS = 20  # help pages for fewer take minutes
+MIN_COLUMNS = 20  # formatting a help page in fewer columns takes minutes
 ASSIGNMENT = re.compile(r"[A-Za-z]\w*(\.\w+)*=")  # a file name of this form can be written as ./a=b
 
 
@@ -54,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         application(bare=not commands().keys() & set(arguments[:1]))(_for_cyclopts(arguments))
         sys.stdout.flush()
     except BrokenPipeError:
-        # Else the flush at exit prints an error.
+        # Otherwise, Python's flush at exit would print an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except (UserError, CycloptsError, OSError, MemoryError, RuntimeError) as error:
@@ -70,16 +74,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         try:
             sys.stderr.flush()
         except OSError:
-            # Else the exit status would be that of the flush at exit.
+            # Otherwise, a failed flush at exit would change the exit status.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def _open_streams() -> None:
     """Prepare the standard streams for any environment.
 
-    A closed stream gets a device in its place; otherwise the next file that is opened, such as a model's, would get its
-    number. Writing to this standard output fails, since a translation would be lost. Characters that the encoding of
-    the standard output lacks are printed as escapes. The variable COLUMNS is at least MIN_COLUMNS.
+    A closed stream is replaced by a device; otherwise the next opened file, such as a model file, would get its
+    descriptor. Writing to the replaced standard output fails, so that no translation is lost without an error.
+    Characters that the encoding of the standard output lacks are printed as escapes. The variable COLUMNS is at least
+    MIN_COLUMNS.
     """
     for number, (name, mode) in enumerate({"stdin": "r", "stdout": "w", "stderr": "w"}.items()):
         try:
@@ -88,7 +93,7 @@ def _open_streams() -> None:
             os.dup2(os.open(os.devnull, os.O_RDONLY if name == "stdout" else os.O_RDWR), number)
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, mode, closefd=False, errors="backslashreplace"))
-    # The second is Python's choice in the locale C.
+    # Python uses surrogateescape in the locale C.
     is_fatal = getattr(sys.stdout, "errors", "") in ("strict", "surrogateescape")
     if is_fatal and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -163,7 +168,7 @@ def _is_assignment(argument: str) -> bool:
     name = argument.partition("=")[0]
     if not ASSIGNMENT.match(argument) or "." in name:
         return bool(ASSIGNMENT.match(argument))
-    # Reads the types of all options, which takes milliseconds.
+    # Imported only here, since it reads the types of all options, which takes milliseconds.
     from transduce.config.parse import is_key
 
     return is_key(name)
@@ -176,7 +181,7 @@ def _parameters(command: str) -> Mapping[str, inspect.Parameter]:
 
 
 def _failure(error: Exception, arguments: Sequence[str]) -> str:
-    """The message for an error, and on a second line the hint if there is one; empty for a fault of the program."""
+    """The message for an error, and on a second line the hint if there is one; empty for a bug in transduce."""
     if isinstance(error, CycloptsError):
         error = _usage(error, arguments)
     if isinstance(error, UserError):
@@ -223,7 +228,7 @@ def _usage(error: CycloptsError, arguments: Sequence[str]) -> UserError:
         if flag[2:] in parameters and flag not in arguments
     ]
     if "--" in arguments and any(map(_is_assignment, unused)):
-        remedies = ["Leave out `--`: what follows it is not read as an option."]
+        remedies = ["Leave out `--`: arguments after it are not read as options."]
     return UserError(f"Unexpected argument {' '.join(unused)}.", " ".join([*remedies, see_help]))
 
 

@@ -35,7 +35,7 @@ CONFIG, SOURCES = "config.toml", "sources.json"
 WEIGHTS, METRICS, CARD = "model.safetensors", "metrics.json", "README.md"
 CONFIDENCE, RUN = "confidence.json", "run.json"
 SEAL = "\n# SHA-256 of the text above: "  # at the end of config.toml
-NOT_NEEDED = (CARD, METRICS, CONFIDENCE, SOURCES, RUN)  # to translate
+NOT_NEEDED = (CARD, METRICS, CONFIDENCE, SOURCES, RUN)  # files that translation does not need
 JOURNAL = "journal.jsonl"
 CHECKPOINTS, DATA, BACK_TRANSLATION = "checkpoints", "data", "back-translation"
 CHECKPOINT_PATTERN = "step-" + 8 * "[0-9]"  # excludes copies with longer names
@@ -123,7 +123,7 @@ def read_config(folder: Path) -> RunConfig:
         if is_finished:
             verify(folder, hashes=True, only=SOURCES)
         sources = {**json.loads((folder / SOURCES).read_bytes())}
-    except FileNotFoundError:  # of an imported model
+    except FileNotFoundError:  # imported models have no such file
         return config
     except (UserError, ValueError, TypeError, RecursionError):
         log(f"Warning: {folder / SOURCES} is damaged, so where the options came from is unknown.")
@@ -132,7 +132,7 @@ def read_config(folder: Path) -> RunConfig:
 
 
 def check_trainable(folder: Path) -> None:
-    """Raise UserError if the training of a model used an option that this version lacks, so that it can't go on."""
+    """Raise UserError if a training can't be resumed because it used an option that this version lacks."""
     path = folder / CONFIG
     tables = read_toml(path.read_text(encoding="utf-8"), str(path))
     for name, expected in TRAINED_WITH.items():

@@ -28,8 +28,8 @@ MEASURING_SECONDS = 0.5
 class Operations(NamedTuple):
     """Floating-point operations of the matrix products in a forward pass."""
 
-    encode: float  # for one source sentence
-    decode: float  # for one target sentence
+    encode: float  # operations for one source sentence
+    decode: float  # operations for one target sentence
 
 
 @cache

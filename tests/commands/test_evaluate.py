@@ -26,7 +26,7 @@ def test_evaluate_scores_what_translate_writes(place, tmp_path, capsys):
     assert again == {"sentences": 12, "scores": found["scores"]}
     (tmp_path / "both.tsv").write_text("one\teins\n" * 12)
     status, _, said = run(capsys, "evaluate", "--hypothesis", translated, tmp_path / "both.tsv")
-    assert status == 2 and "both.tsv is no plain text" in said
+    assert status == 2 and "both.tsv is not plain text" in said
     assert [each["name"] for each in found["scores"]] == ["BLEU", "chrF2", "TER"]
     metrics = json.loads(output(capsys, "info", place / "one", "--json"))["metrics"]
     valid = evaluated(capsys, place / "one", place / "valid.src", place / "valid.tgt")

@@ -1,1 +1,1 @@
-"""Changes the training pairs anew in every epoch: their texts, and how words are divided into subwords."""
+"""Changes the texts and the subwords of the training pairs anew in every epoch."""

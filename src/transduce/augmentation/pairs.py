@@ -14,7 +14,7 @@ from transduce.tokens.vocabulary import Rows
 
 
 def changes(config: RunConfig, tokenizer: Tokenizer) -> Change | None:
-    """A function that changes pairs as the options say, or None if the options leave all pairs as they are."""
+    """A function that changes pairs as the options say, or None if the options change no pairs."""
     train = config.train
     sides = (tokenizer.source, train.sample_source), (tokenizer.target, train.sample_target)
     samplers = [SubwordSampler(side, strength) if strength else None for side, strength in sides]
@@ -59,7 +59,7 @@ def _augment(source: str, target: str, random: Random) -> tuple[str, str]:
 
 
 def _spread(rows: Rows, places: np.ndarray) -> Rows:
-    """Put the rows where `places` is true, and empty rows elsewhere."""
+    """Spread the rows over the indices where `places` is true; the other rows are empty."""
     lengths = np.zeros(len(places), dtype=np.int64)
     lengths[places] = rows.lengths
     return Rows(rows.ids, lengths)

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from transduce.tokens.vocabulary import SPACE, Rows, Vocabulary, pack
 
-VARIANTS = 16  # maximum number of segmentations of a word per call, since drawing one takes several microseconds
-MAX_LATTICES = 1 << 16  # words whose unigram probabilities are kept
+VARIANTS = (
+    16  # maximum segmentations drawn for a word per call, since each takes several microseconds
+)
+MAX_LATTICES = 1 << 16  # maximum number of words whose unigram probabilities are cached
 HASH_FACTOR = 0x9E3779B97F4A7C15  # odd, so its powers are never 0 modulo 2^64
 
 
@@ -31,7 +33,8 @@ class SubwordSampler:
         self._draw = self._draw_bpe if vocabulary.kind == "bpe" else self._draw_unigram
         pieces = vocabulary.all_pieces()
         scores = vocabulary.scores()
-        # A piece without a score, such as a byte, is never divided. Here its name begins with NUL, as no piece does.
+        # A piece without a score, such as a byte, is never divided. It is listed under a name with NUL, which no real
+        # piece contains.
         names = [
             piece if scores[token] is not None else f"\0{token}"
             for token, piece in enumerate(pieces)
@@ -68,7 +71,9 @@ class SubwordSampler:
             [self._segment(spellings[number], uniform) for number in (needed // VARIANTS).tolist()]
         )
         lengths = np.concatenate(([0], np.cumsum(drawn.lengths[place])))
-        word_ends = np.concatenate(([0], np.searchsorted(starts, ends)))  # of each row, in words
+        word_ends = np.concatenate(
+            ([0], np.searchsorted(starts, ends))
+        )  # index of the word after each row
         return Rows(drawn.take(place).ids, np.diff(lengths[word_ends]))
 
     def _segment(self, word: Sequence[int], uniform: Callable[[], float]) -> Sequence[int]:
@@ -76,7 +81,7 @@ class SubwordSampler:
         units = [unit for token in word for unit in self._units[token]]
         pieces = self._draw(units, uniform) if len(units) > 1 else units
         if not all(piece in self._ids for piece in pieces):
-            return word  # an imported vocabulary may lack a character
+            return word  # an imported vocabulary may lack a character of the word
         return [self._ids[piece] for piece in pieces]
 
     def _draw_bpe(self, units: Sequence[str], uniform: Callable[[], float]) -> Sequence[str]:

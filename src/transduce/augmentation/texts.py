@@ -10,8 +10,8 @@ from collections.abc import Callable
 from random import Random
 
 WORD = re.compile(r"(?<!\S)[^\W\d_]+(?:['’-][^\W\d_]+)*(?=[.,;:!?…]*(?!\S))")
-MIN_TYPO_LETTERS = 4  # shorter words may become other words
-MAX_TYPOS = 3  # in a sentence
+MIN_TYPO_LETTERS = 4  # a typing error could turn a shorter word into another word
+MAX_TYPOS = 3  # maximum number of errors in a sentence
 KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 NEIGHBOURS = {
     row[i]: row[i - 1 : i] + row[i + 1 : i + 2] for row in KEYBOARD for i in range(len(row))

@@ -10,12 +10,12 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     """Average the last checkpoints of a training run into a new model folder.
 
     Args:
-        model: The folder of a training run; the run need not be finished.
-        out: The model folder to write.
-        last: Number of checkpoints to average. All but the newest are from multiples of train.save_every updates.
+        model: The folder of a training run; the run need not be finished. out: The model folder to write. last: Number
+        of checkpoints to average. Only the newest checkpoint and checkpoints at multiples of train.save_every updates
+        are used.
             The paper averages 5 checkpoints for the base model and 20 for the big model.
     """
-    from transduce import model_folder  # torch: too slow for --help
+    from transduce import model_folder  # imports torch: too slow for --help
     from transduce.decoding.alignment_layer import ALIGNMENT_LAYER
     from transduce.model.build import count_parameters
     from transduce.tokens.tokenizer import Tokenizer
@@ -45,7 +45,9 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
         for name, each in known.metrics.get("directions", {}).items()
         if "validation" in each
     }
-    if scores:  # a translator chooses its routes by chrF; the scores that are shown are those of other weights
+    if (
+        scores
+    ):  # a translator needs the chrF to choose routes; other scores of the old weights are dropped
         metrics["directions"] = scores
     names = ", ".join(f"{step:,}" for step in steps)
     text = card(

@@ -20,7 +20,7 @@ from transduce.text.pairs import are_trees, by_direction
 from transduce.text.plain import check_output, write_lines
 
 PAPER_BLEU = "evaluate --paper-bleu"
-# Shares of the translations, of the references.
+# JSON keys: the shares of translations and of references that look like another language.
 OTHER_LANGUAGE_KEYS = (
     "other_language",
     "references_other_language",
@@ -61,11 +61,11 @@ def evaluate(
         slices: With --against, also compare groups of sentences: by length, rare words, numbers and casing.
         training: A text in the target language for --slices: words that occur at most 5 times in it are rare. Without
             it, words that occur once in the references are rare.
-        ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
-        source: Language code of the source, for a multilingual model.
-        target: Language code of the reference, for a multilingual model, or if no file name tells it.
-        routes: Compare direct translations with those through each third language, also in untrained directions.
-        tokenize: sacreBLEU's tokenizer for BLEU: 13a, zh, ja-mecab, ko-mecab, intl, char or none (for tokenised text);
+        ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged. source:
+        Language code of the source, for a multilingual model. target: Language code of the reference, for a
+        multilingual model, or if no file name contains it. routes: Compare direct translations with those through each
+        third language, also in untrained directions. tokenize: sacreBLEU's tokenizer for BLEU: 13a, zh, ja-mecab,
+        ko-mecab, intl, char or none (for tokenised text);
             by default, the model's data.bleu_tokenize, which follows the language of the reference.
         evalb: A parameter file of EVALB, for trees; by default COLLINS.prm plus three ignored labels: ROOT, S1, "".
         paper_bleu: Also print BLEU as in the paper (tokenised, compounds split), for this target language: de or fr.
@@ -140,7 +140,7 @@ class Evaluation:
 
 
 def _mode(call: Evaluation) -> None:
-    """Evaluate what the arguments name. Raises UserError if they exclude each other."""
+    """Run the evaluation that the arguments ask for. Raises UserError if arguments exclude each other."""
     if call.has_trees:
         others = "against", "slices", "training", "tokenize", "paper_bleu", "routes"
         call.exclude("Parse trees are scored by brackets", *others)
@@ -178,7 +178,7 @@ def _evaluate_model(call: Evaluation) -> None:
     options = parse_assignments(call.assignments)
     from transduce import model_folder
 
-    # Torch: too slow for --help.
+    # Imports torch: too slow for --help.
     from transduce.decoding.loading import (
         decode_config,
         load_models,
@@ -189,7 +189,7 @@ def _evaluate_model(call: Evaluation) -> None:
 
     if call.output:
         check_output(call.output, call.files)
-    # First, since it may raise UserError.
+    # Before the translation, since it may raise UserError.
     score_as_paper = option(PAPER_BLEU)(call.paper_bleu) if call.paper_bleu else None
     data = model_folder.describe(call.model).config.data
     tokenize = call.tokenize or data.bleu_tokenize
@@ -310,7 +310,7 @@ def _percent(share: float | None) -> str:
 
 
 def _evaluate_files(call: Evaluation) -> None:
-    from transduce.evaluation.scores import AUTO, score  # sacrebleu: too slow for --help
+    from transduce.evaluation.scores import AUTO, score  # imports sacrebleu: too slow for --help
 
     [reference] = call.files
     references = read_translations(reference)
@@ -327,7 +327,9 @@ def _evaluate_files(call: Evaluation) -> None:
 
 
 def _print_scores(facts: dict[str, Any], json: bool) -> None:
-    from transduce.evaluation.scores import MIN_TESTED_SENTENCES  # sacrebleu: too slow for --help
+    from transduce.evaluation.scores import (
+        MIN_TESTED_SENTENCES,  # imports sacrebleu: too slow for --help
+    )
 
     if json:
         print(to_json(facts), end="")

@@ -26,7 +26,7 @@ def info(model: Path, /, *, json: bool = False) -> None:
         model: A model folder.
         json: Print a JSON object that contains all options of the model.
     """
-    from transduce.model_folder import describe  # numpy: too slow for --help
+    from transduce.model_folder import describe  # imports numpy: too slow for --help
 
     description = describe(model)
     config = description.config
@@ -41,7 +41,7 @@ def info(model: Path, /, *, json: bool = False) -> None:
         return
     print_table(_facts(description, model))
     if config.sources is not None:
-        rows = [("option", "source", "value")]  # values may be long
+        rows = [("option", "source", "value")]  # the value is last because it may be long
         for name, value in flatten(config).items():
             if (source := config.sources.get(name, DEFAULT)) != DEFAULT:
                 text = json_format.dumps(value, ensure_ascii=False, default=dataclasses.asdict)

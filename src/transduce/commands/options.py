@@ -29,7 +29,7 @@ PIPED_COLUMNS = 240  # width of the output without a terminal
 def search_options(
     assignments: Sequence[str], beam_size: int | None, length_penalty: float | None
 ) -> dict[str, Any]:
-    """The options of a command that searches; its own options override section.key=value."""
+    """The decode options of a command; its flags, such as --beam-size, override section.key=value."""
     options = parse_assignments(assignments)
     named = {"decode.beam_size": beam_size, "decode.length_penalty": length_penalty}
     return options | {name: value for name, value in named.items() if value is not None}

@@ -58,7 +58,7 @@ def prepare(
     )
     settings = with_languages(settings, train)
     from transduce.config import size_table
-    from transduce.preparation.prepare import prepare as run  # numpy: too slow for --help
+    from transduce.preparation.prepare import prepare as run  # imports numpy: too slow for --help
     from transduce.tokens.tokenizer import Tokenizer
 
     learned = vocabulary_options(vocabulary, settings) if vocabulary else {}
@@ -122,6 +122,6 @@ def vocabulary_options(folder: Path, chosen: Mapping[str, Any]) -> dict[str, Any
     for name, value in learned.items():
         if chosen.get(name, value) != value:
             raise UserError(f"The vocabulary of {folder} is already learned.", f"Leave {name} out.")
-    if not chosen.get("data.replay"):  # which adds tokens
+    if not chosen.get("data.replay"):  # data.replay adds tokens
         check_vocabulary(chosen, Tokenizer.load(folder).source.size, folder)
     return learned

@@ -12,7 +12,7 @@ from transduce.system.profiling import Profile, profiling
 
 UPDATE_PHASES = "data", "forward", "backward", "optimiser"
 TRAIN_PHASES = "start", *UPDATE_PHASES, "validation", "checkpoints", "finish"
-SEARCH_PHASES = "encode", "decode", "search"  # of the torch engine
+SEARCH_PHASES = "encode", "decode", "search"  # phases of the torch engine
 TRANSLATE_PHASES = "start", "files", "text", *SEARCH_PHASES
 
 

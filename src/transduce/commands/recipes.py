@@ -34,7 +34,7 @@ def gather(
     assignments: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """The options of the recipe, overridden by those for the files, and by `assignments` or `options` (from Python)."""
+    """The recipe's options, overridden by those for the files, then by `assignments` or (from Python) `options`."""
     chosen_by = COMMAND_LINE if options is None else CALLER
     chosen = dict(options or parse_assignments(assignments))
     settings = Settings(RECIPE, read_recipe(*read_text(recipe)) if recipe else {})
@@ -60,7 +60,7 @@ def _multilingual(
 ) -> dict[str, Any]:
     """The options for a corpus with several languages; `named` holds the files as data.train, data.valid and data.test.
 
-    For one direction, they are those of an ordinary model, if the files can be read in this direction.
+    For a single direction, the options are those of a bilingual model, if the files can be read in this direction.
     """
     if not named["data.train"]:
         raise UserError(
@@ -118,7 +118,7 @@ def _in_direction(files: Sequence[str], direction: Direction) -> list[tuple[str,
 
 
 def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
-    """Add the languages in the names or tables of the corpora to `settings`, unless it has a language that differs."""
+    """Add the languages in the corpora's names or tables to `settings`, unless it names another language."""
     tables = [] if (of_names := languages_of(train)) else _tables(settings)
     named = dict(zip(("data.source", "data.target"), of_names or (), strict=False))
     for side in Direction._fields:
@@ -136,12 +136,12 @@ def _languages(settings: Settings, train: Sequence[str]) -> Direction:
 
 
 def with_direction(settings: Settings, train: Sequence[str], known: Sequence[str]) -> Settings:
-    """For fine-tuning a model with the directions `known`: give an ordinary corpus its direction, if that is clear."""
+    """Add the direction of a bilingual corpus that fine-tunes a model with the directions `known`, if only one fits."""
     languages = _languages(settings, train)
     direction = languages if all(languages) else None
     if not direction and len(known) == 1:
         direction = Direction.parse(known[0])
-    from transduce.preparation.prepared import is_prepared  # torch: too slow for --help
+    from transduce.preparation.prepared import is_prepared  # imports torch: too slow for --help
 
     if "data.directions" in settings or "data.corpora" not in settings or is_prepared(train):
         return settings
@@ -158,7 +158,7 @@ def with_direction(settings: Settings, train: Sequence[str], known: Sequence[str
 
 
 def _named(settings: Settings, languages: Direction) -> dict[str, Any]:
-    """The options for the files, with these languages where they have none; "" stands for an unknown language."""
+    """The options for the files; files without languages get `languages`, where "" is an unknown language."""
     tables = [{**languages._asdict(), **table} for table in _tables(settings)]
     texts = {name: settings.get(name, ()) for name in ("data.valid", "data.test")}
     labelled = {
@@ -174,9 +174,10 @@ def with_new_languages(
 ) -> Settings:
     """If the corpora have a language that the model `init` lacks, add its directions to those of the model.
 
-    The corpus of the model is repeated, so that the model keeps its directions. `trained` are its options.
+    The corpus of the model is repeated, so that the model keeps its directions. `trained` holds the options of this
+    model.
     """
-    from transduce import model_folder  # too slow for --help
+    from transduce import model_folder  # its imports are too slow for --help
     from transduce.decoding.directions import directions_of
     from transduce.preparation.prepared import prepared_corpora
 
@@ -186,7 +187,7 @@ def with_new_languages(
     first = _languages(settings, train)
     named = settings.get("data.directions") or ([str(first)] if all(first) else [])
     new = {code for direction in named for code in Direction.parse(direction)} - languages
-    # Codes of file names.
+    # The codes come from file names: similar codes are not new languages.
     if not {"data.source", "data.target", "data.directions"} & settings.keys():
         new = {code for code in new if nearest_code(code, languages) is None}
     if unnamed or not new or "data.corpora" not in settings:
@@ -212,7 +213,7 @@ def with_new_languages(
 
 
 def as_begun(settings: Settings, train: Sequence[str], begun: DataConfig) -> Settings:
-    """The directions and languages of a training run that adds a language, with the options `begun`."""
+    """The directions and languages of a training that adds a language; `begun` has the options of its start."""
     options = {
         f"data.{name}": getattr(begun, name)
         for name in ("directions", "replay", "source", "target")
@@ -223,9 +224,9 @@ def as_begun(settings: Settings, train: Sequence[str], begun: DataConfig) -> Set
 
 
 def _tables(settings: Settings) -> list[dict[str, Any]]:
-    """The corpora as tables without empty values, also those of a recipe."""
+    """The corpora of the command line or of a recipe, as tables without empty values."""
     corpora = settings.get("data.corpora", ())
-    # `configure` reports other values.
+    # `configure` reports an error for values of other types.
     corpora = corpora if isinstance(corpora, list | tuple) else ()
     tables = [
         dataclasses.asdict(each) if isinstance(each, CorpusConfig) else each for each in corpora
@@ -236,7 +237,7 @@ def _tables(settings: Settings) -> list[dict[str, Any]]:
 
 def pairs_in(valid: Sequence[str], data: DataConfig) -> "list[Pair]":
     """Read the pairs of the validation files; raises UserError if there are files but no pairs."""
-    from transduce.preparation.aggregate import read_directed  # too slow for --help
+    from transduce.preparation.aggregate import read_directed  # its imports are too slow for --help
 
     pairs = list(read_directed(valid, data)) if valid else []
     if valid and not pairs:
@@ -271,5 +272,7 @@ def read_text(recipe: str) -> tuple[str, str]:
     if name in packaged and recipe in (name, f"{name}.toml", f"recipes/{name}.toml"):
         return packaged[name].read_text(encoding="utf-8"), f"{name}.toml"
     if "=" in recipe:
-        raise UserError(f"{recipe} follows `--`, so it is no option.", "Leave out `--`.")
+        raise UserError(
+            f"{recipe} follows `--`, so it is not read as an option.", "Leave out `--`."
+        )
     raise UserError(f"There is no recipe {recipe}.", Hint.choose(name, sorted(packaged)))

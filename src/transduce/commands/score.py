@@ -29,14 +29,14 @@ def score(
         model: A model folder.
         source: A text file, one sentence per line.
         target: The translations of the source, line by line.
-        source_language: With a multilingual model, the language code of the source, if no file name tells it.
-        target_language: With a multilingual model, the language code of the translations, if no file name tells it.
+        source_language: With a multilingual model, the language code of the source, if no file name contains it.
+        target_language: With a multilingual model, the language code of the translations, if no file name contains it.
         json: Print a JSON object per line: log_prob, num_tokens, score (log_prob / length penalty),
-            confidence (the probability that the translation is good), detached (hardly about the source), and
+            confidence (the probability that the translation is good), detached (hardly related to the source), and
             words (the span of each word, and the probability that the word is right).
     """
     options = parse_assignments(assignments)
-    from transduce.decoding.loading import export_engine, load  # numpy: too slow for --help
+    from transduce.decoding.loading import export_engine, load  # imports numpy: too slow for --help
     from transduce.text.pairs import read_pairs
 
     engine: EngineName = "auto" if export_engine(model) else "torch"

@@ -32,7 +32,7 @@ def read_routes(
 
 
 def named_languages(languages: tuple[str, str], files: Sequence[str]) -> tuple[str, str]:
-    """The languages of the command line, and those of the names of two files where it has none."""
+    """The languages of the command line; a missing one is read from the names of two files."""
     named = languages_of(files) or ("", "")
     return languages[0] or named[0], languages[1] or named[1]
 
@@ -76,11 +76,11 @@ def read_test_set(
 
 
 def read_translations(file: str) -> list[str]:
-    """The lines of a file of translations or references. Raises UserError if it is no plain text."""
+    """The lines of a file of translations or references. Raises UserError if the file is not plain text."""
     form = format_of(file)
     if form.is_bilingual or form.is_document:
         raise UserError(
-            f"{file} is no plain text.",
+            f"{file} is not plain text.",
             "With --hypothesis, name files with one translation per line.",
         )
     return list(without_byte_order_mark(read_lines(file)))

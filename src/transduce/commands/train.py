@@ -77,7 +77,7 @@ def train(
         assignments=assignments,
     )
     from transduce import model_folder
-    from transduce.training.run import train as run  # torch: too slow for --help
+    from transduce.training.run import train as run  # imports torch: too slow for --help
 
     with profiled(TRAIN_PHASES) if profile else nullcontext() as measured:
         result = run(
@@ -101,7 +101,10 @@ def settings_of(
     keep_optimizer: bool,
     **more: Any,
 ) -> Settings:
-    """The options of a training run. Makes the back-translations that they need. `more` are arguments of `gather`."""
+    """The options of a training run.
+
+    Also makes the back-translations that the options need. `more` holds further arguments of `gather`.
+    """
     from transduce import model_folder
 
     settings = gather(recipe, train=train, **more)

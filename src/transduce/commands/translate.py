@@ -33,7 +33,7 @@ from transduce.text.plain import (
 if TYPE_CHECKING:
     from transduce.decoding.translator import Translator
 
-FLAG_MEANINGS = {  # what is counted, and what it is
+FLAG_MEANINGS = {  # flag -> the noun to count, and what is wrong with the counted texts
     "cut": ("translation", "cut off at the length limit (decode.max_extra_tokens)"),
     "loop": ("translation", "with repetitions, or searched again because of repetitions"),
     "detached": ("translation", "with hardly anything to do with the source"),
@@ -44,7 +44,7 @@ FLAG_MEANINGS = {  # what is counted, and what it is
     "untranslated": ("translation", "equal to the source"),
     "term": (
         "translation",
-        "without a term of the glossary, because the term would only have been added",
+        "without a term of the glossary, which would not have replaced a word but stood beside it",
     ),
     "placeholders": ("translation", "without a tag or placeholder, or with a repeated one"),
     "guessed": ("translation", "with tags or placeholders at guessed positions"),
@@ -52,7 +52,7 @@ FLAG_MEANINGS = {  # what is counted, and what it is
     "split": ("text", "with a sentence that was too long and was translated in parts"),
     "long": ("text", "with a passage that was too long to translate and was copied"),
 }
-# Fewer are translated in seconds, so that it does not pay to identify their language.
+# Fewer lines are translated in seconds, so identifying their language is not worth the time.
 MANY_LINES = 100
 MAX_FLAGGED_LINES = 10  # printed for each flag
 
@@ -112,7 +112,7 @@ class Call:
     @contextmanager
     def translator(self) -> "Iterator[Translator]":
         """Load the translator for a `with` block; if `profile` is true, print a time profile at the end."""
-        from transduce.decoding.loading import load  # numpy: too slow for --help
+        from transduce.decoding.loading import load  # imports numpy: too slow for --help
 
         with profiled(TRANSLATE_PHASES) if self.profile else nullcontext() as profile:
             with phase("start", whole=True):
@@ -187,17 +187,17 @@ def translate(
             greedy search with a model.block_size above 1; `auto` is ctranslate2 if it translates as well as torch, else
             torch.
         sentences: Translate each sentence of a line separately; tags and placeholders are preserved.
-        redo: In a bilingual document, also translate texts that already have a translation that nobody has approved.
+        redo: In a bilingual document, also translate texts whose present translation nobody has approved.
         needs_review: Mark new translations in .po and .xlf files as fuzzy, or as in need of a review.
         plain: Translate the lines of a file whatever its format is.
         json: Write a JSON object per line: text, score, tokens, alternatives, flags (reasons to check it) and
             confidence (the probability that the translation is good).
         alignment: Write JSON with word alignments; each links the character spans of a source word and a target word.
-        glossary: A file of enforced terms; each line has a source term, a TAB and the translation of the term.
-        profile: Print a time profile at the end.
-        shard: Translate one shard of the lines, such as 3/16 for the third of 16; OUTPUT is the folder of all shards.
-        on: Translate on the Ray cluster ray://HOST:PORT. `ray` means the one at RAY_ADDRESS; if unset, this machine.
-        workers: With --on, the number of parallel models; by default one per GPU; without a GPU, one per core.
+        glossary: A file of enforced terms; each line has a source term, a TAB and the translation of the term. profile:
+        Print a time profile at the end. shard: Translate one shard of the lines, such as 3/16 for the third of 16;
+        OUTPUT is the folder of all shards. on: Translate on the Ray cluster ray://HOST:PORT. `ray` means the cluster at
+        RAY_ADDRESS; if unset, this machine. workers: With --on, the number of parallel models; by default one per GPU;
+        without a GPU, one per core.
     """
     options = search_options(assignments, beam_size, length_penalty)
     _check_texts(texts, input)
@@ -259,7 +259,9 @@ def _job(call: Call) -> Callable[[Call], None]:
                 f"{call.input} is a table.",
                 "Save the texts to translate as a text file, with a text per line, or add --plain.",
             )
-        with suppress(NotInstalledError):  # without the wing, each other file is text
+        with suppress(
+            NotInstalledError
+        ):  # without the wing, files of unknown formats count as text
             option("translate --input")(call.input)
     if (call.redo or call.needs_review) and not is_document:
         raise UserError(
@@ -326,11 +328,11 @@ def answers(
     log("Type lines to translate; end with Ctrl-D.")
     for number, line in enumerate(lines, 1):
         yield from translator.translate_lines([line], options, numbers=[number])
-        sys.stdout.flush()  # the line before was printed after it was yielded
+        sys.stdout.flush()  # shows the translation just printed before the next line is read
 
 
 def _checked(lines: Iterator[str], source: str, target: str) -> Iterator[str]:
-    """The lines of a file. If they are many, warns if the first ones look like another language."""
+    """The lines of a file; warns if the first lines of a long file look like another language."""
     first = list(islice(lines, MANY_LINES))
     if len(first) == MANY_LINES:
         check("check of a language")("the first lines", first, source, [target])

@@ -1,4 +1,4 @@
-"""The registry of commands, and of what wings and the lab do for single options of the core's commands.
+"""The registries of commands, and of functions in the wings and the lab that implement options of core commands.
 
 To add a command, write its function and add an entry to COMMANDS (see CONTRIBUTING.md).
 """
@@ -111,7 +111,7 @@ COMMANDS = {
         "transduce.commands.options:options", SHOW, "List every option with its default."
     ),
 }
-OPTIONS = {  # what the option of a command, or in a recipe, needs
+OPTIONS = {  # an option of a command or recipe -> the function that implements it
     "JSON of several lines": f"{_WINGS}.corpora.json_objects:objects",
     "check of a corpus": f"{_WINGS}.rules.check_corpus:check_corpora",
     "check of a language": f"{_WINGS}.rules.identify:warn_of_language",
@@ -135,7 +135,7 @@ def commands() -> Mapping[str, Command]:
 
 
 def option(name: str) -> Any:
-    """What implements an option. Raises UserError if it is in a wing, or the lab, that is not installed."""
+    """The function that implements an option. Raises UserError if its wing, or the lab, is not installed."""
     registered = {**OPTIONS, **plugins("options")}
     if name not in registered:
         raise NotInstalledError(f"`{name}` needs the lab.", Hint.install("lab"))
@@ -143,7 +143,7 @@ def option(name: str) -> Any:
 
 
 def check(name: str) -> Any:
-    """What implements an option, or a function that returns None if it is not installed."""
+    """The function that implements an option, or a function that returns None if the former is not installed."""
     try:
         return option(name)
     except NotInstalledError:

@@ -10,9 +10,9 @@ from transduce.system.registry import load, plugins
 
 
 class Family(NamedTuple):
-    """The class of a model family, and the options of the Transformer that it uses, too."""
+    """The class of a model family, and the Transformer options that this family also uses."""
 
-    model: str  # "module:class" of a Seq2Seq
+    model: str  # "module:class" of a subclass of Seq2Seq
     uses: tuple[str, ...] = ()
 
 

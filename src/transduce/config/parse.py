@@ -36,18 +36,22 @@ from transduce.system.errors import Hint, UserError
 from transduce.system.registry import plugins
 
 MAX_FLOAT = sys.float_info.max
-MAX_DOTS = 100  # in a line of a recipe; tomllib needs quadratic memory for a key with many dots
+MAX_DOTS = (
+    100  # maximum in a line of a recipe; tomllib needs quadratic memory for a key with many dots
+)
 TOO_MANY_DOTS = re.compile(rf"(?:\.[^.\n]*+){{{MAX_DOTS + 1}}}")
 TOML_STRING = re.compile(r"""["][^"\n]*+["]|'[^'\n]*+'""")
-CODE_FORM = re.compile(r"(?!\.)[^\s/\\\x00-\x1f\x7f]{1,40}")  # names of files contain it
+CODE_FORM = re.compile(
+    r"(?!\.)[^\s/\\\x00-\x1f\x7f]{1,40}"
+)  # file names contain the code, so no slashes
 DIRECTION_FORM = re.compile(
     r"(?!\.)([^\s/\\\x00-\x1f\x7f-]{1,40})-(?!\.|\1$)[^\s/\\\x00-\x1f\x7f-]{1,40}"
 )
 LISTS = (tuple[str, ...], tuple[int, ...])  # types of options
-CONFIG_FORMAT = 1  # of config.toml; other versions are rejected
+CONFIG_FORMAT = 1  # version of config.toml; other versions are rejected
 ABOUT_LAB = "Other models of the paper need the lab: pip install 'transduce[lab]'."
 VALUES_IN_LAB = ("model.kind", "model.attention")  # options to which the lab adds values
-FORMER = {  # options of earlier versions, which the folders of their models have -> why they were removed
+FORMER = {  # option of earlier versions, which old models still have in config.toml -> why it was removed
     "train.consistency": "it gained nothing",
     "train.consistency_weight": "it gained nothing",
     "train.cutoff": "it gained nothing",
@@ -149,7 +153,7 @@ def _kinds() -> dict[str, Any]:
 
 
 def is_key(name: str) -> bool:
-    """Whether an option has this name behind its section."""
+    """Whether any section has an option with this name."""
     return any(each.partition(".")[2] == name for each in _kinds())
 
 

@@ -139,8 +139,10 @@ class ModelConfig(FamilyConfig):
 class ModelOptions:
     """The base of frozen dataclasses with further options of models, which other rings and packages register."""
 
-    families: ClassVar[tuple[str, ...]]  # those that use the options
-    has_own_layers: ClassVar[bool] = True  # so that neither exports nor CTranslate2 support them
+    families: ClassVar[tuple[str, ...]]  # families that use the options
+    has_own_layers: ClassVar[bool] = (
+        True  # if true, exports and CTranslate2 don't support the options
+    )
 
     @classmethod
     def of(cls, model: FamilyConfig) -> Self:
@@ -156,7 +158,7 @@ class ModelOptions:
 
     @property
     def note(self) -> str:
-        """What the shape of the model in messages adds about the options, such as ", 8 experts"."""
+        """The text about these options in descriptions of the model's shape, such as ", 8 experts"."""
         return ""
 
     def check(self, config: "RunConfig") -> None:
@@ -175,7 +177,8 @@ class CorpusConfig:
 
     files: tuple[str, ...] = option((), "two line-aligned text files, or one bilingual file")
     weight: float = option(
-        1.0, "how often an epoch has each pair (before data.temperature); 0.5: half of the pairs"
+        1.0,
+        "how often each pair occurs in an epoch (before data.temperature); 0.5: half of the pairs",
     )
     synthetic: bool = option(
         False, "the sources are machine translations: they get a tag, and are never held out"
@@ -185,7 +188,7 @@ class CorpusConfig:
 
     @property
     def tag(self) -> str:
-        """What begins each source."""
+        """The text before each source: a tag for synthetic corpora, otherwise empty."""
         return SYNTHETIC_TAG if self.synthetic else ""
 
 
@@ -207,7 +210,8 @@ class DataConfig:
         3.0, "T: the share of a direction with n pairs is proportional to n ** (1/T)", least=1
     )
     replay: str = option(
-        "", "prepared corpus of the model to which languages are added; it keeps the old directions"
+        "",
+        "prepared corpus of the model to which languages are added; it preserves the old directions",
     )
     tokenizer: Literal["bpe", "unigram", "char"] = option(
         "bpe", "type of SentencePiece model", paper="bpe"
@@ -236,7 +240,8 @@ class DataConfig:
         least=1,
     )
     max_ratio: float = option(
-        0.0, "maximum length in characters: this times the other side, plus 10; 0: no limit"
+        0.0,
+        "maximum characters of a side: this times those of the other side, plus 10; 0: no limit",
     )
     deduplicate: bool = option(True, "leave out exact duplicates of pairs")
     rules: tuple[str, ...] = option(
@@ -251,7 +256,7 @@ class DataConfig:
     )
     synthetic_ratio: float = option(
         4.0,
-        "with monolingual text: highest ratio of its pairs to the others; above it, the others are repeated",
+        "maximum ratio of back-translated pairs to other pairs; above it, other pairs are repeated",
         least=0.01,
     )
     holdout: int = option(
@@ -311,9 +316,10 @@ class TrainConfig:
         16, "translations of each sentence that minimum-risk training draws", least=2
     )
     sharpness: float = option(
-        0.005, "exponent on the probabilities of these samples (alpha of Shen et al., 2016)"
+        0.005,
+        "exponent on the probabilities of the sampled translations (alpha of Shen et al., 2016)",
     )
-    likelihood_weight: float = option(0.0, "weight of the usual loss in minimum-risk training")
+    likelihood_weight: float = option(0.0, "weight of cross-entropy in minimum-risk training")
     label_smoothing: float = option(
         0.1, "probability mass shared equally by all tokens", paper="0.1", below=1
     )
@@ -334,10 +340,13 @@ class TrainConfig:
     clip_norm: float = option(0.0, "maximum norm of the gradient; 0: no clipping", paper="0")
     save_every: int = option(0, "updates between checkpoints; 0: at most one epoch", unit="updates")
     validate_every: int = option(
-        0, "updates between validations; 0: by the length of an epoch", unit="updates"
+        0, "updates between validations; 0: depends on the length of an epoch", unit="updates"
     )
     keep_last: int = option(
-        5, "newest checkpoints to keep, at least train.average, and the best", paper="5", least=1
+        5,
+        "number of newest checkpoints to keep besides the best, at least train.average",
+        paper="5",
+        least=1,
     )
     average: int = option(
         5,
@@ -347,7 +356,7 @@ class TrainConfig:
     )
     ema: float = option(
         0.0,
-        "decay of a moving average of the weights, used if better or not validated; 0: none",
+        "decay of a moving average of the weights, used if it is better, or without a validation set; 0: none",
         paper="0",
         below=1,
     )
@@ -381,7 +390,7 @@ class DecodeConfig:
     )
     max_tokens: int = option(
         4096,
-        "maximum product of decode.beam_size and source tokens in a batch (GPU: 16 times)",
+        "maximum of decode.beam_size times source tokens in a batch; a GPU allows 16 times as many",
         unit="tokens",
         least=1,
     )
@@ -411,7 +420,7 @@ class RunConfig:
     data: DataConfig = DataConfig()
     train: TrainConfig = TrainConfig()
     decode: DecodeConfig = DecodeConfig()
-    # Option -> source; None: not recorded.
+    # Option -> where its value came from; None: not recorded.
     sources: Mapping[str, str] | None = field(default=None, compare=False)
 
 
@@ -424,7 +433,7 @@ class Option(NamedTuple):
     help: str
     unit: str
     paper: str
-    least: float  # smallest value of a number
+    least: float  # minimum of a number
     below: float  # exclusive upper bound of a number
 
 

@@ -14,7 +14,7 @@ from transduce.config.schema import Options, RunConfig, flatten, options
 DEFAULT, FROM_SIZES, MODEL = "default", "table of sizes", "inherited from the model"
 RECIPE, COMMAND_LINE, FILE_NAMES, CALLER = "recipe", "command line", "file names", "calling program"
 CORPUS, MACHINE, TRIAL = "corpus", "machine", "trial"
-# These sources mean that the user chose the value.
+# A value from one of these sources was chosen by the user.
 CHOSEN = (
     RECIPE,
     COMMAND_LINE,

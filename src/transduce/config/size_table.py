@@ -1,9 +1,9 @@
 """A table of option values by corpus size, for options that the user does not set.
 
-Small corpora need small vocabularies, strong dropout, small batches, many epochs, and the smallest also SMALL. The last
-row is the paper's base model. Rows 1, 2 and 4 and SMALL come from experiments on Tatoeba (benchmarks/results/
-small-corpora.md), and row 3 from Multi30k (docs/reference/recipes.md). The other rows are estimates. The patience is
-for training runs without a cool-down.
+Small corpora need small vocabularies, strong dropout, small batches, and many epochs. The smallest corpora also need
+the options SMALL. The last row is the paper's base model. Rows 1, 2 and 4 and SMALL come from experiments on Tatoeba
+(benchmarks/results/ small-corpora.md), and row 3 from Multi30k (docs/reference/recipes.md). The other rows are
+estimates. The patience is for training runs without a cool-down.
 """
 
 import math
@@ -16,16 +16,16 @@ class Sizes(NamedTuple):
 
     up_to: float  # pairs in the corpus
     vocab_size: int
-    num_layers: int  # of encoder and of decoder
+    num_layers: int  # layers of the encoder, and of the decoder
     d_model: int
     d_ff: int
     num_heads: int
     dropout: float
-    max_tokens: int  # per update, on each side
+    max_tokens: int  # maximum tokens per update on each side
     warmup: int  # updates
     peak: float  # learning rate at the end of the warm-up; train.learning_rate is computed from it
     epochs: int
-    patience: int  # validations; there is one per epoch
+    patience: int  # validations without improvement before training stops; each epoch has one
 
 
 TABLE = (
@@ -38,27 +38,27 @@ TABLE = (
     Sizes(float("inf"), 37_000, 6, 512, 2048, 8, 0.1, 25_000, 4_000, 7e-4, 20, 5),
 )
 
-FINE_TUNING_DIVISOR = 3  # of the peak rate
-ON_TEXTS: Mapping[str, Any] = {  # for training on texts, from scratch and with --init
+FINE_TUNING_DIVISOR = 3  # fine-tuning divides the peak rate by this number
+ON_TEXTS: Mapping[str, Any] = {  # options for training on texts, from scratch and with --init
     "train.ema": 0.998,
     "train.select_by": "chrf",  # perplexity stops improving long before BLEU and chrF do
-    "train.patience": 0,  # else a training run may end before its cool-down, which gains much
+    "train.patience": 0,  # otherwise training could end before its cool-down, which improves the model much
 }
-RISK_VALIDATIONS = 3  # of minimum-risk training of an existing model
+RISK_VALIDATIONS = 3  # validations during minimum-risk training of an existing model
 SMALL_CORPUS_PAIRS = 20_000
 # Likewise, for small corpora.
 SMALL: Mapping[str, Any] = {
     "train.label_smoothing": 0.3,
     "train.word_dropout": 0.1,
 }
-MIN_TRAINING_PAIRS = 20  # for training from scratch
+MIN_TRAINING_PAIRS = 20  # minimum for training from scratch
 # With fewer, a model repeats its corpus: even with 5,000, BLEU is only 16 (Tatoeba).
 FEW_PAIRS = 1_000
 USEFUL_PAIRS = 10_000
-PLANNED_SHARE = 0.85  # of train.minutes; validations take the rest
-# Updates: a fifth of a training has a validation and a checkpoint, but not more often.
+PLANNED_SHARE = 0.85  # share of train.minutes for updates; validations take the rest
+# Minimum number of updates between validations, and between checkpoints.
 MIN_INTERVAL = 200
-# Pairs trained on for each pair of a validation, so that validations take little time.
+# Minimum number of pairs trained on for each validated pair, so that validations take little time.
 VALIDATION_RATIO = 20
 
 
@@ -70,7 +70,7 @@ def sizes_for(pairs: int) -> Sizes:
 def model_options(pairs: int, activation: str = "relu") -> Mapping[str, Any]:
     """The shape of the model and the batch size for a corpus of this many pairs.
 
-    SwiGLU has three matrices instead of two, so d_ff becomes smaller and the number of parameters stays.
+    SwiGLU has three matrices instead of two, so d_ff is reduced to keep the number of parameters.
     """
     row = sizes_for(pairs)
     return {

@@ -26,7 +26,7 @@ from transduce.tokens.tokenizer import Tokenizer
 ALIGNMENT_LAYER = "alignment_layer"
 MAX_PAIRS = 512  # held-out pairs from which the layer is chosen
 BATCH_SENTENCES = 32
-MAX_TOKENS = 256  # of a side; the attention weights of longer pairs need much memory
+MAX_TOKENS = 256  # maximum on each side; the attention weights of longer pairs need much memory
 SINGLE_COUNT = 0.1  # replaces 0, the leave-one-out count of pieces that are linked once
 
 

@@ -21,9 +21,9 @@ from transduce.system.profiling import phase
 class Beam(NamedTuple):
     """The state of a beam search. Entries without a hypothesis have the score -inf."""
 
-    log_probs: Tensor  # (b, w) of the open hypotheses, best first
+    log_probs: Tensor  # (b, w) for the open hypotheses, best first
     tokens: Tensor  # (b, w, n)
-    scores: Tensor  # (b, m) of the complete hypotheses, best first
+    scores: Tensor  # (b, m) for the complete hypotheses, best first
     complete: Tensor  # (b, m, n), EOS after the last token, then PAD
     limits: Tensor  # (b,) maximum length of the translation, EOS not counted
 
@@ -31,7 +31,7 @@ class Beam(NamedTuple):
 class Expansion(NamedTuple):
     """The candidates of a search step, c <= 2k for each sentence."""
 
-    log_probs: Tensor  # (b, c) of the extended hypotheses
+    log_probs: Tensor  # (b, c) for the extended hypotheses
     parents: Tensor  # (b, c) index of the open hypothesis that each candidate extends
     tokens: Tensor  # (b, c) the token that each candidate appends
     kept: Tensor  # (b, w) indices of the candidates that stay open, best first
@@ -67,7 +67,7 @@ def beam_search(
     kept = min(n_best or beam_size, beam_size)
     beam_size = selector.beam_size if selector else beam_size
     results: list[list[Hypothesis]] = [[] for _ in max_lengths]
-    sentences = list(range(len(max_lengths)))  # those not yet done, as indices of `results`
+    sentences = list(range(len(max_lengths)))  # unfinished sentences, as indices of `results`
     beam = _start(max_lengths, kept, step.device)
     for length in range(1, max(max_lengths, default=-1) + 2):
         b, w = beam.log_probs.shape

@@ -1,7 +1,7 @@
-"""Reads sentences in capitals or in title case in the case that the model knows.
+"""Rewrites sentences in capitals or in title case before translation, because models hardly know them.
 
-A corpus has few such sentences, so their words are encoded in short pieces, which a model can't read. Each word is
-written in the case that has the fewest tokens. So names and abbreviations of the vocabulary stay as they are.
+A corpus has few such sentences, so their words are encoded in short pieces, which a model can't read. Each word gets
+the case with the fewest tokens, so names and abbreviations in the vocabulary don't change.
 """
 
 import re
@@ -13,19 +13,20 @@ from unicodedata import category
 from transduce.decoding.types import Link, Translation
 from transduce.text.languages import main_language
 
-# With punctuation around it; not a placeholder or markup.
+# A word with punctuation around it, but no placeholder or markup.
 LETTERS = re.compile(r"""[^\W\d_]+(?:['’./-][^\W\d_]+)*""")
 AROUND = "\"'()[]„“”‚‘’«»‹›¿¡.,;:!?…-–—。、"
 MIN_TITLE_WORDS = 3  # long words that begin with a capital
 MIN_LONG_WORD = 4  # letters; headlines may have shorter words in lower case
 
-DOTTED = ("tr", "az", "tur", "aze", "azj")  # languages whose pairs of letters are i, İ and ı, I
+DOTTED = ("tr", "az", "tur", "aze", "azj")  # languages with the letter pairs i, İ and ı, I
 
 Lengths = Callable[[Sequence[str]], list[int]]  # measures texts in tokens
 
 
 def readable(texts: Sequence[str], lengths: Lengths, language: str = "") -> list[str]:
-    """Rewrite each text in capitals or in title case, if it then has fewer tokens. Its number of characters stays.
+    """Rewrite each text in capitals or in title case, if it then has fewer tokens. The number of characters does not
+    change.
 
     `language` is the code of the texts' language.
     """
@@ -65,7 +66,7 @@ def case_folding(language: str) -> Callable[[str], str]:
 
 
 def capitalised(translation: Translation, language: str = "") -> Translation:
-    """Write a translation into `language` and its alternatives in capitals. Its score and its tokens stay."""
+    """Write a translation into `language` and its alternatives in capitals. Their scores and tokens do not change."""
     text = translation.text.replace("i", "İ") if _is_dotted(language) else translation.text
     ends = [0, *accumulate(len(letter.upper()) for letter in text)]  # ß becomes SS
     links = tuple(
@@ -78,7 +79,7 @@ def capitalised(translation: Translation, language: str = "") -> Translation:
 
 def _is_title(text: str) -> bool:
     """Whether all long words of a text begin with a capital."""
-    if sum(map(str.isupper, text)) < MIN_TITLE_WORDS:  # true of most sentences, and quickly told
+    if sum(map(str.isupper, text)) < MIN_TITLE_WORDS:  # a quick test that excludes most sentences
         return False
     long = [word for word in text.split(" ") if sum(map(str.isalpha, word)) >= MIN_LONG_WORD]
     return len(long) >= MIN_TITLE_WORDS and all(
@@ -103,6 +104,6 @@ def _is_dotted(language: str) -> bool:
 def _lower(text: str) -> str:
     """The text in lower case, with the same length."""
     lower = text.lower()
-    if len(lower) == len(text):  # not letter by letter: Σ at the end of a word becomes ς
+    if len(lower) == len(text):  # the whole text at once, so that Σ at the end of a word becomes ς
         return lower
     return "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)

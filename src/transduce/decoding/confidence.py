@@ -19,8 +19,8 @@ from transduce.model_folder import CONFIDENCE
 from transduce.system.errors import UserError
 from transduce.tokens.spans import Span
 
-MIN_AREA = 0.6  # under the ROC curve; a confidence with less would mislead
-FARTHEST = 4.0  # standard deviations from the mean; few held-out translations are farther. Farther ones count as these
+MIN_AREA = 0.6  # minimum area under the ROC curve; a confidence below it would mislead
+FARTHEST = 4.0  # larger deviations from the mean, which are rare, are clipped to this many standard deviations
 
 
 def features(log_prob: float, source_tokens: int, target_tokens: int) -> tuple[float, float, float]:
@@ -35,7 +35,10 @@ def features(log_prob: float, source_tokens: int, target_tokens: int) -> tuple[f
 def word_features(
     text: str, spans: Sequence[Span], log_probs: Sequence[float]
 ) -> dict[Span, tuple[float, ...]]:
-    """The log-probability of each word's pieces, and the mean of the text's tokens. `spans` are those of its pieces."""
+    """For each word, the log-probability of its pieces and the mean over the text's tokens.
+
+    `spans` holds the pieces' spans.
+    """
     mean = sum(log_probs) / len(log_probs)
     found = dict[Span, tuple[float, ...]]()
     begins = [begin for begin, _ in spans]
@@ -56,8 +59,8 @@ class Regression:
     weights: tuple[float, ...]  # weights of the standardised features
     bias: float
     pairs: int  # held-out pairs that it was fitted to
-    area: float  # under the ROC curve, cross-validated
-    calibration_error: float  # expected, in ten bins, cross-validated
+    area: float  # area under the ROC curve, cross-validated
+    calibration_error: float  # expected calibration error in ten bins, cross-validated
 
     def probability(self, values: Sequence[float]) -> float:
         """The probability that a translation or a word with these features is good."""
@@ -74,7 +77,7 @@ class Regression:
 class Confidence(Regression):
     """A logistic regression on `features`, one on `word_features`, and what counts as good."""
 
-    min_chrf: float  # of a good translation: the median of the held-out translations
+    min_chrf: float  # minimum of a good translation: the median of the held-out translations
     min_log_prob: float  # mean over the tokens; a translation below it is detached
     words: Regression | None = None
 

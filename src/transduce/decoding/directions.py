@@ -17,7 +17,7 @@ PIVOT_MARGIN = 1.0  # a pivot takes twice the time, so its chrF must be higher b
 class Scores(NamedTuple):
     """The chrF of each direction of a model and of its routes on the validation set, if they are known."""
 
-    quality: Mapping[str, float] = MappingProxyType({})  # of the directions, such as "en-de"
+    quality: Mapping[str, float] = MappingProxyType({})  # chrF of each direction, such as "en-de"
     # Direction -> DIRECT or pivot -> chrF.
     routes: Mapping[str, Mapping[str, float]] = MappingProxyType({})
 
@@ -30,7 +30,7 @@ def directions_of(data: DataConfig) -> list[Direction]:
 
 
 def with_known_codes(directions: Sequence[Direction], source: str, target: str) -> Direction:
-    """The languages, by the most similar codes of `directions`; codes of unknown languages stay.
+    """The languages in the most similar codes of `directions`; codes of unknown languages don't change.
 
     Of several codes for the source, one that is translated into the target is preferred.
     """

@@ -12,7 +12,7 @@ def by_expected_chrf(hypotheses: Mapping[str, Hypothesis], alpha: float) -> dict
     The expected chrF of a text is its mean sentence chrF with all texts of the mapping as references, weighted by their
     probabilities. `alpha` is the exponent of the length penalty in the scores.
     """
-    from sacrebleu.metrics.chrf import CHRF  # here, because most searches do not need it
+    from sacrebleu.metrics.chrf import CHRF  # imported here because most searches do not need it
 
     log_probs = {
         text: score * length_penalty(len(tokens) + 1, alpha)

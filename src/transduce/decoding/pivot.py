@@ -36,20 +36,20 @@ def hops_with_options(
 
 
 def joined(translations: Sequence[list[Translation]]) -> list[Translation]:
-    """The translations by a route, from those by its one or two hops."""
+    """Join the translations of a route's one or two hops."""
     if len(translations) == 1:
         return translations[0]
     return [through(*pair) for pair in zip(*translations, strict=True)]
 
 
 def into_pivot(options: TranslationOptions) -> TranslationOptions:
-    """The options for the translation into the pivot. It keeps terms of the glossary, which the second one replaces."""
+    """The options of the first hop, which keeps the glossary's source terms for the second hop to replace."""
     kept = tuple(Term(term.source, term.source) for term in options.glossary)
     return options._replace(n_best=1, glossary=kept)
 
 
 def through(first: Translation, second: Translation) -> Translation:
-    """Join the translation of a text into the pivot with the translation of this translation."""
+    """Join a text's translation into the pivot with the second hop's translation of it."""
 
     def joined(last: Translation) -> Translation:
         confidence = None
@@ -67,7 +67,7 @@ def through(first: Translation, second: Translation) -> Translation:
 
 
 def _join(first: Sequence[Link], second: Sequence[Link]) -> tuple[Link, ...]:
-    """Links from source to target, by words of the pivot that both have. Weights are multiplied."""
+    """Links from source to target, through the pivot's words that are linked to both. Weights are multiplied."""
     weights: dict[tuple[tuple[int, int], tuple[int, int]], float] = {}
     for one in first:
         for other in second:

@@ -64,7 +64,7 @@ class Group(NamedTuple):
     texts: list[int]  # for each sentence, the index of its text
 
     def select(self, values: Sequence[T]) -> list[T]:
-        """The values of these sentences. `values` holds one for each sentence of the plan."""
+        """The values of these sentences. `values` holds one value for each sentence of the plan."""
         return [values[place] for place in self.places]
 
 
@@ -163,7 +163,7 @@ class Plan:
     def translate(
         self, translate: Callable[..., list[Translation]], numbers: Sequence[int] | None = None
     ) -> list[Translation]:
-        """Translate `sentences` by `translate(some, options, numbers)`. `numbers`: of the texts, for messages."""
+        """Translate `sentences` by `translate(some, options, numbers)`; messages show the texts' numbers."""
         numbers = numbers or range(1, len(self._all) + 1)
         translated = []
         for group in self.groups:
@@ -234,7 +234,7 @@ class Plan:
 
     def _part(self, masked: Masked, spell: Callable[[str], str], in_parts: bool) -> _Part:
         source = original(masked, spell)
-        # The branches of a message would need a translation each.
+        # Each branch of a message would need its own translation.
         has_branches = any(WITH_BRANCHES.match(mark.opening) for mark in masked.words)
         branched = (LOST,) if has_branches else ()
         if not is_text(masked):
@@ -329,7 +329,7 @@ class Plan:
         return finder
 
     def _terms(self, masked: Masked) -> list[str]:
-        """The translations, by the glossary, of the terms in a text with marks, also in capitals."""
+        """The target terms of the glossary for a text with marks, as they are and in capitals."""
         found = (
             self._glossary.matches(masked.text) if masked.marks and self.options.glossary else ()
         )
@@ -350,7 +350,7 @@ class Plan:
             OTHER_NUMBERS: not same_numbers(masked.text, translation.text),
         }
         links: list[Link] = []
-        # Else source spans are unknown.
+        # Otherwise, the source spans are unknown.
         if text.kind != MARKUP_TEXT and original(masked, text.spell) == part.source:
             patches = in_place(masked)
             for link in translation.links:

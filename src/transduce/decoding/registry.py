@@ -14,7 +14,7 @@ OpenEngine = Callable[[ModelToOpen], Engine | Refusal]
 
 # The engines that users can name; each is an `OpenEngine`.
 ENGINES = {
-    "torch": "transduce.decoding.torch_engine:open_engine",  # our own search, for every model
+    "torch": "transduce.decoding.torch_engine:open_engine",  # our own beam search, for every model
     "ctranslate2": "transduce.wings.ct2.opening:open_engine",
 }
 # "auto" uses the first of these engines that returns no Refusal.

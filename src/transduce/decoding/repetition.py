@@ -8,11 +8,16 @@ from typing import NamedTuple
 from transduce.decoding.types import Hypothesis
 
 MIN_TIMES = 3  # a stretch of tokens that occurs this often in a row is a loop
-LONG_PERIOD = 4  # for a longer stretch, twice is enough
-MAX_LENGTH_RATIO = 4  # of a repetition to the repetition in the source that explains it, in tokens
-MIN_PERIOD_RATIO = 0.5  # of their stretches: "so so so" is not explained by a whole sentence that occurs three times
-MIN_COPIED_LETTERS = 8  # in words without a capital, since names and numbers need no translation
-# Tokens that a translation has at most once, in the second and in the third search.
+LONG_PERIOD = 4  # a stretch longer than this is a loop if it occurs twice
+MAX_LENGTH_RATIO = (
+    4  # a repetition in the source explains one that has at most this many times its tokens
+)
+# Minimum ratio of the two stretches' lengths: a sentence that occurs three times doesn't explain "so so so".
+MIN_PERIOD_RATIO = 0.5
+MIN_COPIED_LETTERS = (
+    8  # minimum letters in words without a capital, since names and numbers need no translation
+)
+# The second search forbids repeated n-grams of the first size, the third search those of the second size.
 RETRY_NGRAMS = (
     3,
     2,
@@ -31,14 +36,16 @@ def repetition(tokens: Sequence[Hashable]) -> Repetition:
     """Find the longest repetition in a sequence. A single token that occurs twice in a row does not count."""
     bigrams = list(pairwise(tokens))
     longest = Repetition(1, 0, 0)
-    if len(set(bigrams)) == len(bigrams):  # nearly always, and a loop has some bigram twice
+    if len(set(bigrams)) == len(bigrams):  # usual; a loop would have a bigram twice
         return longest
     for period in range(1, len(tokens) // 2 + 1):
         equal = (one == other for one, other in zip(tokens, tokens[period:], strict=False))
         run = max((sum(group) for same, group in groupby(equal) if same), default=0)
         if run >= period and run + period > longest.length:
             longest = Repetition(run // period + 1, period, run + period)
-            if longest.length == len(tokens):  # 40,000 equal tokens would take half a minute
+            if longest.length == len(
+                tokens
+            ):  # without this, 40,000 equal tokens would take half a minute
                 break
     return longest
 

@@ -28,7 +28,7 @@ Compute = Callable[[Rows, Rows], list[Any]]  # Engine.log_probs or Engine.attent
 
 
 class Fallback:
-    """Another engine for the same model. It is opened when a feature is needed that the first engine lacks."""
+    """Another engine for the same model. It is opened only for a feature that the first engine lacks."""
 
     def __init__(self, open_engine: Callable[[], Engine]) -> None:
         self._open = open_engine
@@ -38,7 +38,7 @@ class Fallback:
     @property
     def engine(self) -> Engine:
         """The engine. Raises UserError if it can't be opened."""
-        with self._opening:  # else each of several threads would open it
+        with self._opening:  # otherwise, each of several threads would open an engine
             if self._engine is None:
                 self._engine = self._open()
             return self._engine
@@ -66,7 +66,7 @@ class Searcher:
         """The maximum length of a source or a target, EOS not counted; None: no limit."""
         if self.engine.max_positions is None:
             return None
-        # For the EOS after a source or the BOS before a target.
+        # One position is for the EOS after a source, or for the BOS before a target.
         return self.engine.max_positions - 1
 
     @property
@@ -81,7 +81,10 @@ class Searcher:
         n_best: int,
         constraints: Constraints | None = None,
     ) -> NBestLists:
-        """Find the n_best hypotheses of each sentence. `constraints` holds the words that they must contain."""
+        """Find the n_best hypotheses of each sentence.
+
+        `constraints` holds the words that the translations must contain.
+        """
         lengths = [len(source) + 1 for source in sentences.sources]
         config = self.config
         if constraints:

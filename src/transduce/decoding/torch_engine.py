@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 MAX_WORKERS = 8  # each worker needs its own memory
 GPU_FACTOR = 16  # a step takes about as long for many hypotheses as for a few
-MIN_REQUEST_TOKENS = 128  # source tokens; fewer do not keep a worker busy
+MIN_REQUEST_TOKENS = 128  # source tokens of a request; fewer do not keep a worker busy
 PARALLEL_SEARCH = threading.Lock()  # torch has one number of threads for the process
-MAX_FORCED_TOKENS = 8192  # whose logits need memory: 1.2 GB with 37,000 pieces
+MAX_FORCED_TOKENS = 8192  # tokens per batch: their logits need 1.2 GB with 37,000 pieces
 SLACK = 1.05  # room for padding, so that the number of requests is a multiple of the workers, or one more
 
 
@@ -100,7 +100,7 @@ class TorchEngine:
         with PARALLEL_SEARCH:
             with ThreadPoolExecutor(
                 1
-            ) as pool:  # a thread that began during a search keeps the number of that search
+            ) as pool:  # a new thread, since an older one may keep the number that a search has set
                 threads = pool.submit(torch.get_num_threads).result()
             torch.set_num_threads(max(1, threads // workers))  # per worker
             try:

@@ -43,7 +43,9 @@ from transduce.tokens.normalization import composed
 if TYPE_CHECKING:
     from transduce.decoding.plan import Plan
 
-WORDLESS = re.compile(r"[\W\d_]+|\s*\S*(?:://|@|www\.)\S*\s*")  # no letters, or an address
+WORDLESS = re.compile(
+    r"[\W\d_]+|\s*\S*(?:://|@|www\.)\S*\s*"
+)  # a text without letters, or an address
 CHUNK_LINES = 4096  # lines of a stream that are sorted by length together, so that batches hold little padding
 
 
@@ -61,7 +63,7 @@ class EnforceTerms(Protocol):
     ) -> tuple[NBestLists, set[int]]:
         """The new n-best lists, and the indices of the sentences that still lack a term.
 
-        `sentences` are those that were searched, and `originals` the texts as the user wrote them.
+        `sentences` are the searched sentences, and `originals` the texts as the user wrote them.
         """
 
 
@@ -71,7 +73,7 @@ class Translator(Searcher):
 
     max_length: int | None = None  # in source tokens; longer sentences are split
     confidence: Confidence | None = None  # rates each translation
-    # Of the model; one of several must be chosen, by `toward` or in `translate`.
+    # The model's directions; if there are several, `toward` or `translate` must choose one.
     directions: Sequence[Direction] = ()
     has_tags: bool = False  # each source begins with a tag for its target language
     scores: Scores = field(
@@ -94,7 +96,7 @@ class Translator(Searcher):
 
     @property
     def language(self) -> str:
-        """The source language, for capitals and the ends of sentences. While none is chosen, it is the first one."""
+        """The source language, for capitals and the ends of sentences; by default, that of the first direction."""
         if self.chosen:
             return self.chosen.source
         return self.directions[0].source if self.directions else "en"
@@ -122,7 +124,7 @@ class Translator(Searcher):
         wanted = with_known_codes(self.directions, source, target)
         if pivot := choose_pivot(self.directions, wanted, *self.scores):
             return self.through(pivot, wanted)
-        # Then the model may translate well without having been trained.
+        # A measured direction was better direct than through a pivot, even if it is untrained.
         is_measured = str(wanted) in self.scores.routes
         return self.direct(wanted if is_measured else choose_direction(self.directions, *wanted))
 
@@ -239,7 +241,7 @@ class Translator(Searcher):
         return [translations[i] for i in range(len(texts))]
 
     def _with_copied_text(self, texts: Sequence[str]) -> set[int]:
-        """The indices of the texts that are no words, or have symbols that the model can't translate."""
+        """The indices of the texts without words, and of texts with symbols that the model can't translate."""
         wordless = [i for i, text in enumerate(texts) if WORDLESS.fullmatch(text)]
         visible = self.tokenizer.normalizer([texts[i] for i in wordless])
         places = {i for i, text in zip(wordless, visible, strict=True) if text.strip()}
@@ -279,7 +281,7 @@ class Translator(Searcher):
     ) -> "Plan":
         """Split texts into sentences, and plan how to join the sentences' translations into texts."""
         limits = [self.max_length if options.sentences else None, self.max_tokens]
-        # Its expressions take a fraction of a second to compile.
+        # Imported only here: compiling its regular expressions takes a fraction of a second.
         from transduce.decoding.plan import (
             Plan,
         )
@@ -352,7 +354,7 @@ class Translator(Searcher):
         ):
             text = pairs[place][1]
             alpha = self.config.length_penalty
-            # Else it was masked or composed.
+            # Otherwise the text was masked or composed, and spans in it would be wrong.
             spans = self.tokenizer.target.spans_in(text, target) if text == given[place] else []
             scored[place] = scored_translation(self.confidence, source, each, alpha, text, spans)
         return scored

@@ -13,7 +13,7 @@ from transduce.system.errors import Hint, UserError
 from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.tokens.spans import Span
 
-if TYPE_CHECKING:  # --help imports this file, and should not wait for torch and numpy
+if TYPE_CHECKING:  # --help imports this file, and must not wait for torch and numpy
     import numpy as np
     import torch
     from numpy.typing import NDArray
@@ -73,7 +73,7 @@ PLAIN = TranslationOptions()
 class Match(NamedTuple):
     """A term in a text."""
 
-    span: Span  # of the source
+    span: Span  # span of the term in the text
     target: str
 
 
@@ -105,7 +105,7 @@ class Translation:
     links: tuple[Link, ...] = ()  # only with `align`
     # Probability that the translation is good; None: no estimate for this model.
     confidence: float | None = None
-    # Through a pivot: the translation into it, and the translation of that.
+    # With a pivot: the translation into the pivot, and the pivot's translation into the target.
     hops: tuple["Translation", ...] = ()
 
 
@@ -242,7 +242,7 @@ class ModelToOpen(NamedTuple):
 
     folders: list[Path]
     descriptions: "list[Description]"  # one for each model; empty for an export
-    config: RunConfig  # of the first model, with the search options to use
+    config: RunConfig  # options of the first model, with the search options to use
     tokenizer: "Tokenizer"
     device: "torch.device | str | None" = None  # None: the GPU if there is one
     threads: int = 0  # CPU threads; 0: the engine chooses

@@ -21,9 +21,9 @@ from transduce.text.pairs import Pair, first_of_each_direction
 from transduce.tokens.tokenizer import Tokenizer
 
 MIN_FITTED_PAIRS, MAX_FITTED_PAIRS = 100, 1000
-DETACHED_SHARE = 0.01  # of held-out translations that are called detached
+DETACHED_SHARE = 0.01  # share of held-out translations that are called detached
 FOLDS, BINS = 5, 10
-PENALTY = 1e-3  # of the squared weights, per pair
+PENALTY = 1e-3  # weight of the squared weights in the loss, per pair
 NEWTON_STEPS = 50
 
 Floats = NDArray[np.float64]
@@ -34,7 +34,7 @@ def calibrate(
 ) -> Confidence | None:
     """Translate held-out pairs, and fit the model's confidence.
 
-    Returns None for fewer than MIN_FITTED_PAIRS pairs, and if most of them have the translation of another.
+    Returns None for fewer than MIN_FITTED_PAIRS pairs, and if most pairs have the translation of another pair.
     """
     pairs = first_of_each_direction(pairs, MAX_FITTED_PAIRS)
     if len(pairs) < MIN_FITTED_PAIRS:
@@ -64,7 +64,7 @@ def fit_words(
     sources: list[list[int]],
     translations: Sequence[Translation],
 ) -> Regression | None:
-    """Fit a regression to the words of translations. A word is right if the reference has it, too, and as often.
+    """Fit a regression to the words of translations. A word is right if the reference contains it as often.
 
     `sources` holds the token ids of the pairs' sources. Returns None if the probability of a word does not show whether
     it is right.
@@ -73,7 +73,7 @@ def fit_words(
     tokenizer = translator.tokenizer
     engine = translator.engine
     targets = tokenizer.encode_target(texts)
-    # A text can have more tokens than the search gave it.
+    # Encoded again, a text can have more tokens than the search allowed.
     targets = [target[: engine.max_positions and engine.max_positions - 1] for target in targets]
     log_probs = translator.forced(engine, engine.log_probs, sources, targets)
     values = []

@@ -21,7 +21,7 @@ from transduce.tokens.tokenizer import Tokenizer
 
 # Validation sentences translated during training; their BLEU is accurate to about 1.5.
 GREEDY_SENTENCES = 500
-MIN_GREEDY_SENTENCES = 50  # of each direction of a multilingual model
+MIN_GREEDY_SENTENCES = 50  # minimum for each direction of a multilingual model
 
 
 class Evaluation(NamedTuple):
@@ -80,7 +80,7 @@ def validations(
 ) -> Callable[[Seq2Seq], dict[str, Validation]]:
     """Make a function that validates a model in each direction of the pairs ("" if it is not multilingual).
 
-    The directions share the sentences that are translated, unless `is_final` is true.
+    The number of translated sentences is divided among the directions, unless `is_final` is true.
     """
     directions = by_direction(pairs)
     shares = 1 if is_final else max(1, len(directions))
@@ -101,7 +101,7 @@ def _validation(
     sources = [pair.source for pair in pairs]
     references = [pair.target for pair in pairs]
     count = min(sentences, len(pairs))
-    # Evenly from all corpora, which are in order.
+    # At equal distances, because the pairs of a corpus follow each other.
     some = [pairs[place * len(pairs) // count] for place in range(count)]
     greedy = dataclasses.replace(config.decode, beam_size=1, **PLAIN_SEARCH)
 

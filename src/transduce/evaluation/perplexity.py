@@ -13,14 +13,14 @@ class Validation(NamedTuple):
     perplexity: float  # per target token, without label smoothing
     # By greedy search; None if the targets are symbols, or the perplexity is infinite.
     bleu: float | None = None
-    chrf: float | None = None  # of the same translations
+    chrf: float | None = None  # chrF of the same translations
 
     def __str__(self) -> str:
         bleu = "" if self.bleu is None else f", BLEU {self.bleu:.1f} (greedy)"
         return f"validation perplexity {shown(self.perplexity)}{bleu}"
 
     def cost(self, select_by: str) -> float:
-        """A number that is lower for a better model by train.select_by; by perplexity while BLEU is below MIN_BLEU."""
+        """The score of train.select_by, lower for better models; the perplexity while BLEU is below MIN_BLEU."""
         score = {"bleu": self.bleu, "chrf": self.chrf}.get(select_by)
         return (
             self.perplexity

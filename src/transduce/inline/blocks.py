@@ -26,7 +26,7 @@ BREAK = re.compile(r"(?:<|&lt;)/?[bh]r|(?-i:\\[nr])", re.IGNORECASE)
 def edges(masked: Masked, *, with_words: bool) -> list[int]:
     """The places in a masked text that the tags of blocks separate, in order.
 
-    `with_words` tells whether line breaks count that are placeholders, since they have no closing tag.
+    If `with_words` is true, line breaks that are placeholders are included.
     """
     blocks = (mark for mark in masked.marks if BLOCK_TAG.match(mark.opening))
     counted = (
@@ -49,7 +49,7 @@ def cut_at_blocks(masked: Masked, spans: Sequence[Span]) -> list[Span]:
 
 
 def spaced(masked: Masked) -> str:
-    """The masked text, with a blank where the tag of a block was all that separated two words."""
+    """The masked text, with a blank where only the tag of a block separated two words."""
     found = edges(masked, with_words=False)
     places = (edge for edge in found if BLANK_BEHIND.match(masked.text[edge - 1 : edge]))
     return weave(

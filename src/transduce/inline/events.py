@@ -17,8 +17,8 @@ UNNUMBERED = re.compile(f"%{PRINTF}")
 # Letters of scripts without spaces between words, in a set of characters of a regular expression.
 IDEOGRAPHS = r"\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"  # and kana
 SPACELESS = rf"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff{IDEOGRAPHS}"
-TOUCHING = rf"{SPACELESS}\uac00-\ud7af"  # and Korean, which writes particles directly behind a foreign word
-# Such as the full stop and the comma of Chinese.
+TOUCHING = rf"{SPACELESS}\uac00-\ud7af"  # also Korean, which writes particles directly behind a foreign word
+# Wide punctuation, such as the full stop and the comma of Chinese.
 WIDE_SIGNS = r"\u3000-\u3004\u3008-\u303f\uff00-\uffef"
 VOWEL_SIGNS = (  # and other marks that are part of words, but not of \w
     r"\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
@@ -26,17 +26,17 @@ VOWEL_SIGNS = (  # and other marks that are part of words, but not of \w
 )
 # ։ ، ؛ ؟ ۔ । ॥ ። and so on.
 OTHER_STOPS = r"\u0589\u060c\u061b\u061f\u06d4\u0964\u0965\u1361-\u1368"
-# Beside these, a tag needs no blank, but their translation may.
+# A tag next to one of these needs no blank, but their translations may need one.
 NO_BLANK = f"{SPACELESS}{WIDE_SIGNS}"
 UNITS = "x|px|pt|[kKMGT]?i?B|[hms]|[mµn]s|min|sec|th"  # may follow a conversion such as %d directly
-LT = "(?:<|&(?:amp;)?lt;)"  # as it is or escaped
+LT = "(?:<|&(?:amp;)?lt;)"  # plain or escaped
 GT = "(?:>|&(?:amp;)?gt;)"
-# <0>text</0> is usual in JavaScript.
+# Digits, too: <0>text</0> is usual in JavaScript.
 TAG_NAME = rf"(?P<name>[A-Za-z][\w:.-]*+|\d{{1,3}}(?=/?{GT}))"
 # The end of an escaped tag.
 ESCAPED_END = r"(?:[ \t](?:(?!&(?:amp;)?[lg]t;)[^<>\n])*?)?/?&(?:amp;)?gt;"
 PARENTHESES = r"(?:[^()\n]++|\([^()\n]*+\))*+"
-BRACED = r"[^{}]*+"  # with pairs of braces, up to three deep
+BRACED = r"[^{}]*+"  # text with nested pairs of braces, up to three deep
 for _ in range(3):
     BRACED = rf"(?:[^{{}}]++|\{{{BRACED}\}})*+"
 BRANCHES = rf"\{{\s*+\w++\s*+,\s*+(?:plural|select|selectordinal|choice)\s*+,{BRACED}\}}"
@@ -48,12 +48,12 @@ class Syntax(NamedTuple):
 
     name: str
     pattern: str
-    examples: tuple[str, ...]  # the pattern matches each of them wholly
+    examples: tuple[str, ...]  # the pattern must match each example from its begin to its end
     after: str = ""  # what follows an example, if the pattern depends on it
-    in_messages: bool = False  # only in texts that a program shows
+    in_messages: bool = False  # whether the pattern applies only to a program's messages
 
 
-PLACEHOLDERS = [  # an earlier pattern goes before a later one
+PLACEHOLDERS = [  # an earlier pattern takes precedence over a later one
     Syntax(
         "web address",  # with a path in Chinese, but without the Chinese words behind it
         rf"""
@@ -252,7 +252,7 @@ def any_of(syntaxes: Sequence[Syntax], *, messages: bool) -> str:
 
 
 MARKUP_BLANKS = re.compile(r"[ \t\r\n\f]+")
-# By TextKind.message: what to find, and a part of whatever is found that is quickly looked for.
+# By TextKind.message: the full pattern, and a quick test for characters that every match contains.
 IN_PLAIN_TEXT = {
     messages: re.compile(any_of(SYNTAXES, messages=messages), re.VERBOSE)
     for messages in (False, True)
@@ -355,7 +355,9 @@ def is_placeholder(match: re.Match[str]) -> bool:
 
 def unescape(text: str) -> str:
     """Replace entities by their characters, as HTML does."""
-    return html.unescape(LONG_NUMBER.sub("&#9999999", text))  # a number that is as invalid
+    return html.unescape(
+        LONG_NUMBER.sub("&#9999999", text)
+    )  # a shorter number that is also invalid
 
 
 def text_event(text: str) -> Iterator[Event]:

@@ -5,15 +5,15 @@ from functools import lru_cache
 from importlib.resources import files
 from unicodedata import category
 
-# Before a blank, or in an abbreviation such as U.S., J.-C., Ph.D. or พล.อ.
+# A full stop before a blank, or inside an abbreviation such as U.S., J.-C., Ph.D. or พล.อ.
 STOP = re.compile(
     r"\.(?:(?=\s)(?<![a-z]{7}\.)(?<=[^\s.?!…]\.)|(?=[^\W\d_]{1,2}\b)(?:(?<=\b[^\W\d_]\.)|(?<=\bPh\.)"
     r"|(?<=\d\.)(?=[ºª]))|(?=-[^\W\d_]|[\u0900-\u0e7f]))"
 )
-# Without opening marks, and in parts: "l'art" has two.
+# A word without opening marks, or a part of a word: "l'art" has two parts.
 WORD_PART = re.compile(r"""[^\s"'’«„“”‚‘([{<>*_¿¡/–-](?:(?![-–/(]\w\w|['’](?:[A-Z]|\w\w))\S)*""")
 BEHIND = re.compile(r"""\s{1,9}["'«„“”‚‘’([{<>*_¿¡]{0,3}([^\W_]{1,40})(.{0,9})""")
-FAR = 40  # characters before a full stop that are read
+FAR = 40  # number of characters that are read before a full stop
 # Each line has a mark and a pattern; the first pattern that matches decides. A comma stands for a full stop that ends
 # no sentence, a question mark for one that ends a sentence; with a full stop, sentencex decides. Other lines explain.
 # The patterns read fields with TABs between them: the word before the full stop, the word behind it, 9 more characters,

@@ -7,7 +7,7 @@ from itertools import pairwise
 from transduce.inline.events import IDEOGRAPHS, NO_BLANK, OTHER_STOPS, WIDE_SIGNS
 from transduce.inline.placeholders import BLANK_BEFORE, BLANK_BEHIND
 
-# In a sentence after which a blank may be missing.
+# Found in a sentence that may have no blank after it.
 BLANKLESS = re.compile(rf"[{NO_BLANK}]|[{OTHER_STOPS}]\W?$")
 # The beginning of a copied part such as <br>.
 TAG_ALONE = re.compile("(?:<|&lt;)/?[a-z]", re.IGNORECASE)
@@ -21,7 +21,10 @@ UNSPACED_BORDER = re.compile(
 def target_gaps(
     source_gaps: Sequence[str], sources: Sequence[str], translated: Sequence[str]
 ) -> list[str]:
-    """The gaps around the translated parts of a text. Gaps change where only one of both scripts needs a blank."""
+    """The gaps around the translated parts of a text.
+
+    A gap changes if only one of the two scripts needs blanks between sentences.
+    """
     gaps = list(source_gaps)
     for place, (before, after) in enumerate(
         zip(pairwise(sources), pairwise(translated), strict=True), start=1

@@ -56,7 +56,7 @@ class Piece(NamedTuple):
     kind: PieceKind
     begin: int
     end: int
-    name: str = ""  # of a tag, in lower case for HTML
+    name: str = ""  # name of a tag, in lower case for HTML
 
 
 def pieces(text: str, *, html: bool = False) -> Iterator[Piece]:

@@ -58,7 +58,7 @@ OPENED_BY = {
 PAIR_ATTRIBUTES = ("startref", "rid", "i", "id")  # equal in both elements of a pair
 
 ESCAPED_TAG = rf"&(?:amp;)?lt;(?P<slash>/?){TAG_NAME}{ESCAPED_END}"
-IN_MARKUP = {  # by TextKind.message
+IN_MARKUP = {  # the pattern by TextKind.message
     messages: re.compile(f"{ESCAPED_TAG} | {any_of(PLACEHOLDERS, messages=messages)}", re.VERBOSE)
     for messages in (False, True)
 }
@@ -100,7 +100,7 @@ def _tokens(text: str, is_message: bool) -> Iterator[Event]:
 
 
 def _with_content(elements: Sequence[Piece], text: str) -> Iterator[Piece]:
-    """In XML, an element named like an empty element of HTML may have a closing tag: open it, if all of them do."""
+    """In XML, make pairs of elements named like HTML's empty elements, if all of them have closing tags."""
     is_empty = [piece.kind == "empty" and text[piece.end - 2] != "/" for piece in elements]
     opened = Counter(piece.name for piece, empty in zip(elements, is_empty, strict=True) if empty)
     closed = Counter(piece.name for piece in elements if piece.kind == "close")
@@ -152,8 +152,8 @@ def last_piece(markup: list[Piece], first: int) -> int:
 
 
 def _with_protected(tokens: Sequence[Event]) -> Iterator[Event]:
-    """Join what an element holds that must not be translated, in plain text or escaped, such as `<code>`."""
-    closing = dict[int, int]()  # of each opening event
+    """Join the content of each element that must not be translated, such as `<code>`, plain or escaped."""
+    closing = dict[int, int]()  # index of an opening event -> index of its closing event
     opened: dict[str, list[int]] = {}
     for i, event in enumerate(tokens):
         if event.kind == "open":
@@ -218,7 +218,7 @@ def _characters(text: str, is_message: bool) -> Iterator[Event]:
             yield Event(kind, raw, unescape(raw), f"<{match['name']}")
             continue
         character = decoded(raw) if ENTITY.fullmatch(raw) else None
-        # A page may explain how to write &eacute; but a program hardly does.
+        # A page may explain how to write &eacute;, but a program's message hardly does.
         inner = unescape(unescape(raw)) if is_message and raw.startswith("&amp;") else ""
         if inner in ("'", "’") or inner.isalpha():
             character = inner

@@ -8,7 +8,7 @@ NUMBER = re.compile(r"\d+")
 THOUSANDS_SEPARATOR = re.compile(
     r"(?<=\d)[.,'’٬ \u00a0\u2009\u202f](?=(?:(?<=,)(?:\d\d,)+)?\d{3}(?!\d))"
 )
-MAX_NUMBER_DIGITS = 30  # of a number; a longer one is a code, compared as text
+MAX_NUMBER_DIGITS = 30  # a longer number is a code, which is compared as text
 HALF_DAY_HOURS = 12
 
 
@@ -35,7 +35,7 @@ def numbers_disagree(source: str, translation: str) -> bool:
 
 def _digits(text: str, without_thousands: bool) -> list[str]:
     found = NUMBER.findall(THOUSANDS_SEPARATOR.sub("", text) if without_thousands else text)
-    # In the digits 0 to 9.
+    # Convert other scripts' digits to 0 to 9.
     return ["".join(str(int(digit)) for digit in number) for number in found]
 
 
@@ -61,7 +61,7 @@ def _may_agree(number: str, other: str) -> bool:
     short, long = sorted((number, other), key=len)
     if len(short) == 2 and len(long) == 4 and long.endswith(short):
         return True
-    if len(long) > 2:  # also for codes, which may be too long for int()
+    if len(long) > 2:  # no hour; a code may be too long for int()
         return False
     hours = int(number), int(other)
     return abs(hours[0] - hours[1]) == HALF_DAY_HOURS and min(hours) <= HALF_DAY_HOURS

@@ -9,7 +9,7 @@ from transduce.inline.placeholders import CLOSING_QUOTES, Mark, Masked, Patch, i
 
 WORD_OR_BLANK = re.compile(r"[^\W_]|\s")
 Spell = Callable[[str], str]
-# Beside a placeholder: a word may come there instead.
+# Follows or precedes a placeholder that may be replaced by a word with a blank.
 NEEDS_BLANK = re.compile(rf"[\s.,:;!?…{NO_BLANK}]|$")
 
 
@@ -61,7 +61,7 @@ def _with_blanks(text: str, removal: Mark, edges: set[int]) -> Mark:
     end = removal.end
     left = text[begin - 1 : begin]
     right = text[end : end + 1]
-    # A closing quotation mark that is no placeholder but a symbol follows a full stop without a blank.
+    # A symbol may be a closing quotation mark, which needs no blank before it.
     closes = category(removal.opening[0]) in ("Pe", "Pf") and not left.isspace()
     before = bool(NEEDS_BLANK.match(left)) and begin not in edges and not closes
     after = bool(NEEDS_BLANK.match(right)) and end not in edges

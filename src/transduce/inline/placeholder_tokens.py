@@ -11,7 +11,7 @@ from transduce.inline.blocks import spaced
 from transduce.inline.placeholders import Mark, Masked, Patch, mask, replace
 
 ANY_TOKEN = re.compile(f"[{PLACEHOLDER_TOKENS}]")
-# Shows the kind of a placeholder.
+# The part of a placeholder that shows its kind.
 PLACEHOLDER_PREFIX = re.compile(r"https?|[^\w`]*(?:[A-Za-z][\w:.+-]*:(?=`))?`*")
 
 
@@ -23,7 +23,7 @@ def with_tokens(masked: Masked) -> Masked:
 def with_shared_tokens(source: str, target: str) -> tuple[str, str] | None:
     """Replace matching placeholders of a source and a target with the same token.
 
-    Equal placeholders match. So do placeholders of the same kind, such as `:term:`bit`` and `:term:`octet <bit>``.
+    Equal placeholders match. Placeholders of the same kind also match, such as `:term:`bit`` and `:term:`octet <bit>``.
     Returns None if a placeholder has no match or a text already contains tokens.
     """
     masked_source = mask(source)

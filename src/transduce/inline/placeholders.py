@@ -27,7 +27,9 @@ from transduce.text.formats import PLAIN_TEXT, TextKind
 from transduce.tokens.spans import Span
 
 Symbols = re.Pattern[str] | None  # see symbols.py
-CLOSING_QUOTES = dict(zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", strict=True))  # by the opening quote
+CLOSING_QUOTES = dict(
+    zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", strict=True)
+)  # opening quote -> closing quote
 # Characters after which, and beginnings before which, a blank may be needed. Vowel signs of Hindi are not in \w.
 BLANK_BEHIND = re.compile(rf"(?![{NO_BLANK}])[\w{VOWEL_SIGNS}{OTHER_STOPS}.,:;!?…%)\]}}>”’»]")
 BLANK_BEFORE = re.compile(
@@ -47,11 +49,11 @@ class Mark(NamedTuple):
     # Tags around words; between words; half of a pair; a placeholder.
     kind: Literal["pair", "point", "half", "word"]
     begin: int
-    end: int  # of a point or a half: equals begin
-    opening: str  # the characters in the original text; of a pair, the opening tag
-    closing: str = ""  # of a pair: the closing tag
-    before: bool = False  # of a point: it needs a blank before it
-    after: bool = False  # of a point: it needs a blank after it
+    end: int  # equals `begin` for a point or a half
+    opening: str  # the characters in the original text; for a pair, the opening tag
+    closing: str = ""  # the closing tag of a pair
+    before: bool = False  # whether a point needs a blank before it
+    after: bool = False  # whether a point needs a blank after it
     order: tuple[int, int] = (0, 0)  # the numbers of its opening and closing events
 
 
@@ -105,7 +107,7 @@ def weave(
     parts = list[str]()
     done = begin
     needs_blank = False
-    had_before = False  # both of the last patch
+    had_before = False  # whether the last patch had a blank before it
     for patch in patches:
         between = text[done : patch.begin]
         if needs_blank and between and BLANK_BEFORE.match(text, done):
@@ -129,7 +131,7 @@ def moved(
     text: str, patches: Sequence[Patch], span: Span, spell: Callable[[str], str] = str
 ) -> Span:
     """Convert a span of `text` to the corresponding span of the patched text."""
-    # Without it, a blank before it would be part of the span.
+    # The first character is included and subtracted again, so that a blank before it stays outside the span.
     first = spell(text[span[0] : span[0] + 1])
     begin = len(
         weave(text[: span[0] + 1], [patch for patch in patches if patch.end <= span[0]], spell)
@@ -192,7 +194,7 @@ def cut(
         if mark.end == ends[i]:
             last[i] = max(last[i], mark.order[1])
     for mark, order, patch in others:
-        # Spans that it touches.
+        # The spans that the patch touches.
         for i in range(bisect_left(ends, patch.begin), bisect_right(begins, patch.begin)):
             if (begins[i] < patch.begin or first[i] < order) and (
                 patch.begin < ends[i] or order < last[i]
@@ -288,13 +290,14 @@ class _Builder:
             text = text[1:] if self.collapse or (is_behind_point and is_restored) else text
         elif is_behind_point and re.match(
             rf"[{NO_BLANK}{'.,:;!?' if last.before else ''}]", text
-        ):  # a word may come there
+        ):  # a word may take this place in the translation
             self.marks[-1] = last._replace(after=True)
         self._add(text)
 
     def _close(self, name: str, mark: Mark) -> None:
         """Pair a closing tag with the last open tag of the same name. Tags between these two stay unpaired."""
-        # What crosses an XML element, such as XLIFF's <sc/> and <ec/>, is no pair, since the element must stay one.
+        # A pair that crosses an XML element, such as XLIFF's <sc/> and <ec/>, stays unpaired to keep the element
+        # intact.
         later = takewhile(lambda each: each.name != name, reversed(self.opened))
         crosses = not ELEMENT.fullmatch(name) and any(
             ELEMENT.fullmatch(each.name) for each in later

@@ -39,7 +39,7 @@ class Restored(NamedTuple):
     """A translation with its tags and placeholders."""
 
     text: str
-    guessed: bool  # some mark was placed without a link
+    guessed: bool  # whether a mark was placed without a link
     moved: Callable[[Span], Span]  # converts a span of the translation to the same words in `text`
 
 
@@ -153,7 +153,7 @@ def _around_words(patches: Iterable[Patch], words: Sequence[Patch]) -> list[Patc
                 patch = patch._replace(begin=rest[0].begin)
             else:
                 merged.append(rest.popleft())
-        # Behind a word that it was inside.
+        # A tag inside a word moves behind the word.
         done = max(patch.begin, merged[-1].end) if merged else patch.begin
         merged.append(patch._replace(begin=done, end=done))
     return [*merged, *rest]
@@ -166,7 +166,7 @@ class _Placing:
         self.source = source
         self.target = target
         self.guessed = False
-        self._whole = whole  # spans of the translation
+        self._whole = whole  # spans of the translation that no tag may divide
         best: dict[Span, tuple[float, Span]] = {}  # the best link of each word of the translation
         for origin, linked, weight in links:
             word = _without_punctuation(target, linked)
@@ -257,7 +257,7 @@ class _Placing:
         return span
 
     def _in_proportion(self, mark: Mark) -> Span:
-        """At least one word, as far into the translation as the mark is into the source."""
+        """One or more words of the translation at the mark's relative position in the source."""
         begin = self._at_same_share(mark.begin, self.begins)
         end = self._at_same_share(mark.end, self.ends)
         if begin >= end:
@@ -296,7 +296,7 @@ def _touch(one: Span, other: Span) -> bool:
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
-    """Merge overlapping spans. The result is sorted."""
+    """Merge overlapping spans. Returns the spans in order."""
     merged = list[Span]()
     for span in sorted(spans):
         if merged and _touch(merged[-1], span):

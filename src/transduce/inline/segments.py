@@ -25,7 +25,7 @@ MORE_SENTENCE_ENDS = re.compile(  # of Khmer (but ។ល។ means "and so on"), 
 )
 # The best cuts.
 CLAUSE_END = re.compile(r"(?<=[;:,)\]–؛،۔])\s+|(?<=[—、，；：。។៖၊။፣።।])\s*|(?<!\s)\s++(?=[(\[–—])")
-WINDOW = 2000  # characters that sentencex reads at once: a quote without an end costs quadratic time, and hides ends
+WINDOW = 2000  # characters that sentencex reads at once: an unclosed quote takes quadratic time and hides sentence ends
 MARGIN = 100  # characters at the end of a window: what follows can show that a sentence does not end there
 SENTENCE_BLANKS = re.compile(r"\s+")
 ZERO_WIDTH_JOINER = "\u200d"

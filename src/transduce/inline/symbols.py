@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from transduce.inline.events import Event, text_event
 
 PICTURE = r"[\u2190-\u21ff\u2300-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
-# How a picture looks: in colours, on a key, the colour of the skin, the region of a flag.
+# Characters that change how an emoji looks: its colours, a key around it, skin colour, region of a flag.
 MODIFIER = r"[\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]"
 KEY = "\u20e3"
 DIGIT_ON_A_KEY = rf"[0-9#*]\ufe0f?{KEY}"

@@ -9,7 +9,7 @@ _is_forked = threading.Event()
 
 
 def set_threads(count: int) -> None:
-    """Set PyTorch's number of CPU threads; always 1 in a forked process, which would wait for the lost others."""
+    """Set PyTorch's number of CPU threads; always 1 in a forked process, which has no other threads to wait for."""
     torch.set_num_threads(1 if _is_forked.is_set() else count)
 
 

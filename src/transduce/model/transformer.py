@@ -42,7 +42,7 @@ class Residual(nn.Module):
     def with_state(
         self, x: Tensor, sublayer: Callable[[Tensor], tuple[Tensor, KeyValues]]
     ) -> tuple[Tensor, KeyValues]:
-        """The same for a sublayer that returns its output and a new state, which is returned, too."""
+        """Like `forward`, for a sublayer that returns an output and a new state; returns both."""
         y, state = sublayer(self.norm(x) if self.pre else x)
         x = x + self.dropout(y)
         return x if self.pre else self.norm(x), state
@@ -69,7 +69,10 @@ class FeedForward(nn.Module):
 
 
 def make_feed_forward(config: ModelConfig, layer: int) -> nn.Module:
-    """Make the feed-forward module of a layer, or what the model's options put in its place. `layer` counts from 0."""
+    """Make the feed-forward module of a layer, or the module that the model's options put in its place.
+
+    `layer` counts from 0.
+    """
     other: nn.Module | None = make_part("feed-forward", config, layer) if config.more else None
     return other or FeedForward(config)
 

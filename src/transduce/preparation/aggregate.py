@@ -31,8 +31,8 @@ from transduce.tokens.vocabulary import LANGUAGE_TAG
 
 # The sample of a large corpus has at least this many times MAX_LEARNING_SENTENCES texts.
 SAMPLE_FACTOR = 8
-MIN_DIRECTION_PAIRS = 100  # of a language pair: fewer are warned of
-MAX_COPIES = 100  # of the texts of a small language, to learn the vocabulary from
+MIN_DIRECTION_PAIRS = 100  # minimum for a language pair without a warning
+MAX_COPIES = 100  # maximum repetitions of a small language's texts when the vocabulary is learned
 
 Corpora = Sequence[Sequence[StagedPairs]]  # the parts of every corpus
 Numbers = NDArray[np.int64]
@@ -80,7 +80,7 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
         columns = []
     targets: Collection[str] = StagedTexts(columns, 1 if data.symbols else every)
     if any(are_trees(corpus.files) for corpus in data.corpora):
-        # Trees to translate may be longer than these and need more marks.
+        # Later trees may be longer than those of the corpus and need more marks.
         targets = [
             *targets,
             ALL_MARKS,
@@ -214,8 +214,8 @@ def _hold_out(
 ) -> tuple[list[Pair], int]:
     """Return the validation pairs, and the number of pairs dropped because they share sentences with these.
 
-    A pair of an ordinary corpus is dropped if it shares a sentence with a pair of `replayed`, a pair of a synthetic
-    corpus also if it shares one with a pair that is held out.
+    A pair is dropped if it shares a sentence with a pair of `replayed`. A pair of a synthetic corpus is also dropped if
+    it shares a sentence with a held-out pair.
     """
     held_out = [] if data.valid else _split(data, corpora)
     old = sentences(replayed)

@@ -45,7 +45,7 @@ from transduce.tokens.tokenizer import Tokenizer
 def checked(
     data: DataConfig, tokenizer: Tokenizer | None = None, replayed: Collection[str] = ()
 ) -> DataConfig:
-    """The same options; in a multilingual model, each corpus gets its languages.
+    """The options `data`, in which each corpus of a multilingual model gets its languages.
 
     `replayed` are the directions of the corpus data.replay. Raises UserError if `data` has no corpora, or has corpora
     that can't be prepared.
@@ -88,7 +88,7 @@ def checked(
     _check_trees(data, tokenizer)
     for file in text_files(data):
         if file not in STANDARD_INPUT and not Path(file).exists():
-            # Raises UserError; a large corpus before this file would take minutes to read.
+            # Raises UserError now: reading a large corpus before this file could take minutes.
             next(read_pieces(file))
     return data
 
@@ -173,7 +173,8 @@ def check_vocabulary(
 ) -> None:
     """Raise UserError if data.vocab_size is not `size`, the size of the existing vocabulary.
 
-    The size that was `asked` for is right, too. If it is None, it is unknown, and a larger size is only warned of.
+    The size `asked`, which the user chose for the existing vocabulary, is accepted, too. If `asked` is None (unknown),
+    a larger size only causes a warning.
     """
     wanted = settings.get("data.vocab_size", size)
     if wanted > size and asked is None:
@@ -222,7 +223,7 @@ def with_normalised_texts(
     stream = iter(pairs)
     while chunk := list(islice(stream, CHUNK)):
         sources = [pair.source for pair in chunk]
-        # In a multilingual model, each source is also a target; in a parser, each word has a tag.
+        # A multilingual model also learns sources as targets, and a parser has a tag for each word.
         is_composed = data.directions or data.symbols
         sources = composed(sources) if is_composed else in_source(sources)
         targets = composed([pair.target for pair in chunk])
@@ -275,7 +276,7 @@ def read_part(
 ) -> StagedPairs:
     """Clean a part of a corpus, and write its remaining pairs to the new staging folder `folder`.
 
-    For the second and later parts, `checker` must be made from the first pairs of the corpus. `tag` is that of the
+    For the second and later parts, `checker` must be made from the first pairs of the corpus. `tag` is the tag of the
     corpus.
     """
     rules = rules_of(data)

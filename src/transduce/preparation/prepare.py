@@ -151,7 +151,7 @@ def _rewrite(
 
     Returns how many were left out because they share a sentence with a pair that was held out.
     """
-    # Placeholder tokens, which the pairs have now, would look like damage.
+    # The rules would take the pairs' placeholder tokens for damaged text.
     rules = tuple(
         rule for rule in rules_of(data).others if data.placeholders == "kept" or rule != CHARACTERS
     )
@@ -174,6 +174,8 @@ def _rewrite(
         pairs = apart(with_normalised_texts(rewritten, data, tokenizer), tag)
         folder = aside / STAGED / f"rewritten-{number}"
         corpora[number] = [read_part(pairs, clean_again, folder, tag=tag)]
-        report = Cleaning(cleaning.counts, cleaning.lines)  # with its own count of pairs read
+        report = Cleaning(
+            cleaning.counts, cleaning.lines
+        )  # the same counts, but another number of pairs read
         leave_out(corpora[number], clean_again, report)
     return dropped

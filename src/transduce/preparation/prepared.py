@@ -29,7 +29,7 @@ from transduce.tokens.mixture import Mixture, SampledMixture
 from transduce.tokens.store import StoreView, TokenStore
 from transduce.tokens.tokenizer import Tokenizer
 
-LARGE_BYTES = 4 * 10**9  # takes seconds to check
+LARGE_BYTES = 4 * 10**9  # the hashes of so much data take seconds to check
 FACTS_FILE, VALID_FILE, LEFT_OUT_FILE = "preparation.json", "valid.jsonl", "left-out.jsonl"
 PREPARED = (
     "data.tokenizer",
@@ -64,7 +64,7 @@ class Facts:
     source_tokens: int  # with EOS
     target_tokens: int  # with EOS
     seconds: float
-    # Of every corpus: the codes of a pair's two texts.
+    # For every corpus, the language codes of a pair's two texts.
     languages: list[list[str]] = field(default_factory=list)
 
     @property
@@ -89,7 +89,7 @@ class Prepared:
     facts: Facts
     tokenizer: Tokenizer
     mixture: Mixture
-    numbers: Sequence[int]  # of the corpus of each store of the mixture
+    numbers: Sequence[int]  # the number of each store's corpus
 
     def valid(self) -> list[Pair]:
         """The validation pairs."""
@@ -112,7 +112,7 @@ def is_prepared(files: Sequence[str]) -> bool:
 
 
 def prepared_corpora(own: Path, data: DataConfig) -> list[Path]:
-    """Where the prepared corpus of a training run is: in its folder `own`, or where `data` says."""
+    """The folder of a training run's prepared corpus: the run's folder `own`, or the folder that `data` names."""
     places = [str(own), *(corpus.files[0] for corpus in data.corpora)]
     return [Path(place) for place in places if is_prepared([place])]
 

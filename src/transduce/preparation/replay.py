@@ -22,10 +22,12 @@ ENCODED_TOGETHER = 10_000  # pairs
 class Replay(NamedTuple):
     """The old corpora of data.replay that are trained on again, and the old validation pairs."""
 
-    corpora: Sequence[int]  # numbers in data.replay, without those that the new corpus has, too
+    corpora: Sequence[
+        int
+    ]  # numbers of the corpora in data.replay that the new corpus does not contain
     prepared: Prepared
-    valid: Sequence[Pair]  # with their directions
-    repeats: float = 1.0  # of the corpora, to balance back-translations that are not used again
+    valid: Sequence[Pair]  # validation pairs with their directions
+    repeats: float = 1.0  # how often the corpora are repeated, to balance the back-translations that are left out
 
     @classmethod
     def open(cls, data: DataConfig) -> Self:
@@ -65,12 +67,13 @@ class Replay(NamedTuple):
         }
 
     def with_valid(self, pairs: Sequence[Pair]) -> list[Pair]:
-        """The validation pairs, and those of `pairs` that have other directions."""
+        """The old validation pairs, and the pairs of `pairs` in other directions."""
         known = {pair.direction for pair in self.valid}
         new = [pair for pair in pairs if pair.direction not in known]
         if ignored := len(pairs) - len(new):
             log(
-                f"{ignored} validation pairs are not used: old directions keep those of {self.prepared.folder}."
+                f"{ignored} validation pairs are not used: "
+                f"old directions keep the validation pairs of {self.prepared.folder}."
             )
         return [*self.valid, *new]
 

@@ -38,7 +38,7 @@ class LeftOut(NamedTuple):
     """The pairs that one cleaning rule left out before staging."""
 
     number: int
-    # Of the first LINES_KEPT: the number of staged pairs before it, and its origin.
+    # For each of the first LINES_KEPT pairs, the number of staged pairs before it, and its origin.
     first: list[tuple[int, Origin]]
 
 
@@ -63,12 +63,12 @@ class StagedPairs:
     """The staged pairs in a folder, in the order of the corpus. Changes to `parts` are not written to the folder."""
 
     folder: Path
-    tag: str  # before each source, if the corpus is synthetic
+    tag: str  # the text before each source of a synthetic corpus
     files: list[str]
     pair_ends: list[int]  # 0, and for each block, the number of pairs up to its end
     byte_ends: list[int]  # 0, and the byte offset in the file of texts at which each block ends
     read: int  # all pairs that were read, including those left out
-    left_out: dict[str, LeftOut]  # by rule
+    left_out: dict[str, LeftOut]  # the left-out pairs by rule
     parts: Parts
 
     @classmethod

@@ -20,7 +20,7 @@ BAR_WIDTH = 12
 
 
 class _Messages(Console):
-    """Standard error. If it can't be written, because of a full disk or a closed pipe, the work goes on."""
+    """Standard error; a full disk or a closed pipe loses the messages but does not stop the command."""
 
     def _write_buffer(self) -> None:
         try:
@@ -92,7 +92,7 @@ class Display:
             self._task = bar.add_task("", total=None)
 
     def is_due(self) -> bool:
-        """Whether the last update was not a moment ago."""
+        """Whether enough time has passed since the last update."""
         interval = SECONDS_BETWEEN_FRAMES if self._bar else SECONDS_BETWEEN_LINES
         return time.monotonic() - self._shown >= interval
 
@@ -131,7 +131,7 @@ class ItemDisplay(Display):
         self.began = time.monotonic()
         self.done = 0
         self._ahead = 0
-        self._shown_done = 0.0  # what is shown never becomes less
+        self._shown_done = 0.0  # the shown number never decreases
         self._what = what
         self._total = total
 
@@ -142,7 +142,7 @@ class ItemDisplay(Display):
         self.look_ahead(0)
 
     def look_ahead(self, number: int) -> None:
-        """Count so many items that will soon be done."""
+        """Show `number` items as done that will soon be done."""
         self._ahead += number
         if not self.is_due():
             return

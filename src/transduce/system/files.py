@@ -26,7 +26,7 @@ from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.write_errors import is_full, write_error
 
 MANIFEST = "manifest.json"
-MANIFEST_FORMAT = 1  # of the manifest; other versions are rejected
+MANIFEST_FORMAT = 1  # version of the manifest; other versions are rejected
 # Characters of a name in the names of its temporary versions: file systems allow 255 bytes.
 MAX_STEM = 48
 ASIDE = ".aside-"
@@ -270,7 +270,7 @@ def _staging_folder(parent: Path, path: Path, needed: int) -> Iterator[Path]:
             yield aside
         except BaseException as error:
             written = sum(file.stat().st_size for file in aside.rglob("*") if file.is_file())
-            # How much is free now.
+            # Measured before the folder is removed.
             full = write_error(path, max(needed, written), error) if is_full(error) else None
             shutil.rmtree(aside, ignore_errors=True)
             if full:

@@ -11,7 +11,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # parameters of ma
 KEPT_BLOCK_BYTES = 1 << 30
 OLD_KEPT_BLOCK_BYTES = 1 << 25  # the maximum before glibc 2.35
 SPIN_COUNT = "3000"  # about ten microseconds
-KERNELS_CACHED = "64"  # per cache; a micro-batch needs 39
+KERNELS_CACHED = "64"  # kernels per cache; a micro-batch needs 39
 CGROUP = Path("/sys/fs/cgroup")  # the limits of a container (version 2)
 PROCESSORS = Path("/proc/cpuinfo")
 

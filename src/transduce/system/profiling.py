@@ -49,7 +49,7 @@ class Profile:
         self._since = now
 
     def divide(self, parts: Sequence["Profile"]) -> None:
-        """Divide the time since the last charge among the phases as in `parts`, profiles of threads in this time."""
+        """Divide the time since the last charge among the phases of `parts`, profiles of threads."""
         elapsed = time.perf_counter() - self._since
         measured = sum(part.total for part in parts)
         for part in parts:

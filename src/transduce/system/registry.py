@@ -12,7 +12,7 @@ from typing import Any
 
 from transduce.system.errors import Hint, NotInstalledError
 
-EXTRAS = {  # the extra of the package `transduce` that brings what a wing needs
+EXTRAS = {  # wing -> the extra of the package `transduce` with the packages that the wing needs
     "doctor": "doctor",
     "fetch": "fetch",
     "cluster": "scale",
@@ -24,7 +24,10 @@ EXTRAS = {  # the extra of the package `transduce` that brings what a wing needs
 
 
 def load(name: str) -> Any:
-    """Import what a registry names. Raises NotInstalledError if its wing, or the lab, is missing."""
+    """Import the function or class that a registry names.
+
+    Raises NotInstalledError if its wing, or the lab, is missing.
+    """
     try:
         return resolve_name(name)
     except ModuleNotFoundError as error:
@@ -36,7 +39,7 @@ def load(name: str) -> Any:
 
 
 def extra_of(name: str) -> str:
-    """The extra that brings the packages of a registered name, or one that brings all that usual work needs."""
+    """The extra with the packages for a registered name; by default, the extra for most tasks."""
     package, *folders = name.partition(":")[0].split(".")
     if package == "transduce_lab":
         return "lab"
@@ -45,7 +48,7 @@ def extra_of(name: str) -> str:
 
 @cache
 def plugins(registry: str) -> Mapping[str, Any]:
-    """What the lab adds to a registry, by the entry point of the group "transduce" with the registry's name.
+    """The names that the lab adds to a registry, by the entry point of the group "transduce" with the registry's name.
 
     Only the entry points of this distribution are read, since those of all packages would slow down each command.
     """
@@ -56,7 +59,7 @@ def plugins(registry: str) -> Mapping[str, Any]:
         if error.name not in (
             "transduce",
             "transduce_lab",
-        ):  # a fault inside, not a copy without the lab
+        ):  # a fault inside the lab, which is installed
             raise
         return {}
     return {name: value for table in tables for name, value in table.items()}

@@ -37,7 +37,7 @@ def kind_of(block: bytes) -> tuple[str, str] | None:
 
 
 def utf_16(block: bytes) -> str:
-    """The encoding of a file that begins as Latin letters do in UTF-16 without a byte order mark, or ""."""
+    """The UTF-16 encoding of a file that begins with Latin letters without a byte order mark, or ""."""
     high = block[:SAMPLE_BYTES:2]
     low = block[1:SAMPLE_BYTES:2]
     for codec, zeros, letters in (("UTF-16BE", high, low), ("UTF-16LE", low, high)):

@@ -15,7 +15,7 @@ class TextKind(NamedTuple):
     """What tags and placeholders a text may contain."""
 
     markup: bool = False  # XML or HTML
-    preserve: bool = False  # markup in which white space counts
+    preserve: bool = False  # whether white space in the markup counts
     message: bool = False  # shown by a program: `$1`, `@name` and `:name` are placeholders
 
 

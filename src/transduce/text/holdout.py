@@ -74,7 +74,7 @@ def hold_out(
     corpora = [slice(start, end) for start, end in pairwise((0, *(ends or [pairs]))) if start < end]
     for corpus in corpora:
         own = sizes if len(corpora) == 1 else _own_sizes(components, sizes, parts, corpus)
-        # Else a small corpus of several has no other pairs to train on.
+        # Otherwise, a small corpus among several could have no pairs left to train on.
         if np.count_nonzero(own) > 1:
             own_pairs = corpus.stop - corpus.start
             budget = min(pairs // LEAVING_DIVISOR // len(corpora), own_pairs // LEAVING_DIVISOR)

@@ -48,7 +48,7 @@ def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
                     f"{place}: \\u{ord(half[0]):04x} is only half of a surrogate pair.",
                     "Write both halves.",
                 )
-        else:  # undecoded bytes are lone surrogates, too: without them, any lone surrogate comes from the JSON
+        else:  # undecoded bytes are lone surrogates, too, so only other surrogates are faults of the JSON
             plain = (
                 pair_object(_parse(readable(line), name, number), place)
                 if UNDECODED.search(line)

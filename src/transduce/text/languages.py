@@ -14,7 +14,7 @@ ISO_639_1 = (
     "nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su "
     "sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
 )
-# In common use, without those that are usual in other file names, such as tok, src, tgt, raw, bak, min and new.
+# Codes in common use, except for frequent parts of other file names: tok, src, tgt, raw, bak, min, new and the like.
 ISO_639_3 = (
     "ace afr amh apc ara arb ary arz asm ast awa aym azb aze azj bar bel ben bho bos bre bul cat cdo ceb ces chr "
     "ckb cmn cos crh csb cym dan deu div dsb dzo ell eng epo est eus ewe fao fas fij fil fin fra frp fry fur gla gle "
@@ -29,11 +29,11 @@ _CODES = "|".join([*ISO_639_1.split(), *ISO_639_3.split()])
 LANGUAGE_CODE = re.compile(
     f"(?:{_CODES})(?:[-_][A-Za-z]{{4}})?(?:[-_](?:[A-Za-z]{{2,3}}|[0-9]{{3}}))?"
 )
-SCRIPTS = (  # of ISO 15924, those in common use
+SCRIPTS = (  # script codes of ISO 15924 in common use
     "adlm arab armn beng cyrl deva ethi geor grek gujr guru hang hani hans hant hebr hira hrkt jpan kana khmr knda "
     "kore laoo latn mlym mong mtei mymr nkoo olck orya sinh syrc taml telu tfng thaa thai tibt"
 )
-# By region.
+# Region -> script.
 CHINESE_SCRIPTS = {
     "cn": "hans",
     "sg": "hans",
@@ -42,7 +42,7 @@ CHINESE_SCRIPTS = {
     "hk": "hant",
     "mo": "hant",
 }
-LIBRETRANSLATE_CODES = {"zt": "zh-Hant", "pb": "pt-BR"}  # which Argos Translate has, too
+LIBRETRANSLATE_CODES = {"zt": "zh-Hant", "pb": "pt-BR"}  # also the codes of Argos Translate
 ALIASES = {"no": "nb", "tl": "fil"}  # ISO 639-1 has codes for both of no and nb
 
 
@@ -73,7 +73,7 @@ class Direction(NamedTuple):
 
 
 def target_of(direction: str) -> str:
-    """The target language of a direction such as "en-de", or "" for "", the only direction of a model."""
+    """The target language of a direction such as "en-de", or "" for "", the direction of a model that has only one."""
     return Direction.parse(direction).target
 
 
@@ -89,7 +89,7 @@ def languages_of(files: Sequence[str]) -> tuple[str, str] | None:
 
 
 def nearest_code(code: str, among: Iterable[str]) -> str | None:
-    """The code that is equal, or else the one that is most alike and names the same language; None if there is none.
+    """The equal code, or else the most similar code of the same language; None without such a code.
 
     Case is ignored, and "_" equals "-": "EN" and "en-US" are like "en", "pt" is like "pt_BR", and "deu" like "de".
     LibreTranslate's "zt" is like "zh_Hant". But "zh-TW" is not like "zh_Hans", since their scripts differ.
@@ -145,7 +145,7 @@ def language_name(code: str) -> str:
         return code
     try:
         first, *others = _subtags(code)
-        # Else a usual region would be in the name.
+        # Otherwise, the name would contain the usual region.
         first = first if first == "no" else main_language(code)
         return Locale.parse("-".join([first, *others]), sep="-").get_display_name("en") or code
     except (UnknownLocaleError, ValueError):

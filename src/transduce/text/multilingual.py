@@ -101,7 +101,7 @@ def directions_in(
 
 
 def _how_to_name_languages(file: str) -> Hint:
-    """Where the language codes of a file belong."""
+    """The hint that says where to write a file's language codes."""
     if Path(file).is_dir() or format_of(file).is_bilingual:
         return Hint("Write its language codes first, such as en,de=train.tsv.")
     return Hint(

@@ -27,7 +27,7 @@ from transduce.text.plain import (
     without_byte_order_mark,
 )
 
-# Lines by which one of two files may be shorter than the other, if `lenient`.
+# Maximum difference of the numbers of lines of two files, if `lenient`.
 MAX_MISSING_LINES = 20
 LINE_BREAKS = re.compile(r"[\r\n]+")
 LINE_BLANKS = " \t"
@@ -47,7 +47,7 @@ class Pair(NamedTuple):
     source: str
     target: str
     origin: Origin
-    direction: str = ""  # of a held-out pair of a multilingual corpus, such as en-de
+    direction: str = ""  # such as en-de, for a held-out pair of a multilingual corpus
 
 
 def by_direction(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:

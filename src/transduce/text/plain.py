@@ -27,8 +27,10 @@ from transduce.system.files import write_file
 from transduce.text.file_kinds import QT_LINGUIST, UNREADABLE, kind_of, utf_16
 
 BLOCK_BYTES = 1 << 18
-COMPRESSED_BLOCK_BYTES = 1 << 14  # smaller, since decompressed text may be a thousand times larger
-# Held in memory of a pipe that is read twice; further bytes go to a temporary file.
+COMPRESSED_BLOCK_BYTES = (
+    1 << 14
+)  # small blocks, since decompressed text may be a thousand times larger
+# Bytes of a pipe that are kept in memory for a second reading; more bytes go to a temporary file.
 PIPE_MEMORY_BYTES = 1 << 24
 STANDARD_INPUT = ("-", "/dev/stdin")
 STANDARD_OUTPUT = Path("-")
@@ -46,10 +48,10 @@ def read_lines(file: str, *, lenient: bool = False, plain: bool = False) -> Iter
     if advice := UNREADABLE.get(suffix):
         raise UserError(f"{display_name(file)}: transduce can't read {suffix} files.", advice)
     all_crlf, blocks = _detect_crlf(file, _whole_lines(read_pieces(file)))
-    number = 1  # of the block's first line
+    number = 1  # number of the block's first line
     for block in blocks:
         lines = _decode(file, number, block, lenient).split("\n")
-        # But train.ts may be Tsonga.
+        # The language code ts is Tsonga.
         if number == 1 and suffix == ".ts" and QT_LINGUIST.match(lines[0]):
             raise UserError(
                 f"{display_name(file)} is a file of Qt Linguist.",
@@ -81,7 +83,9 @@ def suffixes(file: str) -> tuple[str, str]:
 def _zstandard() -> Any:
     with needing("zstd", "Reading .zst files"):
         import zstandard
-    return zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()  # as of --long=31
+    return zstandard.ZstdDecompressor(
+        max_window_size=1 << 31
+    ).decompressobj()  # the window of `zstd --long=31`
 
 
 # Each function makes a decompressor for one stream, with `decompress`, `eof` and `unused_data`.

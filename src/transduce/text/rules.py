@@ -45,7 +45,7 @@ MEANINGS = {  # in order of precedence: a pair is left out for the first rule th
     NEAR_DUPLICATE: "a repetition of an earlier pair if case, punctuation and digits are ignored",
 }
 BITS = {rule: np.uint32(1 << place) for place, rule in enumerate(MEANINGS)}
-# Always on, or with an option of their own.
+# Rules that are always on, or have an option of their own.
 ALWAYS = (
     EMPTY,
     LINE_BREAK,
@@ -64,10 +64,10 @@ SUSPICIONS = (
 )
 # The rules that data.rules may name.
 OTHERS = tuple(rule for rule in MEANINGS if rule not in ALWAYS)
-ALL = "all"  # in data.rules: all rules that it may name
+ALL = "all"  # the value of data.rules that stands for all its rules
 LANGUAGE_RULES = (SWAPPED, SOURCE_LANGUAGE, TARGET_LANGUAGE)
 
-# Characters, for short pairs such as "Ja." and "Yes, I do.", which are good at any ratio.
+# Characters added to the limit: short pairs such as "Ja." and "Yes, I do." are good at any ratio.
 RATIO_SLACK = 10
 
 

@@ -11,7 +11,7 @@ from transduce.text.formats import CorpusFile, TextPair
 from transduce.text.plain import display_name, read_lines, without_byte_order_mark
 
 COMMENT = "# Glossary in tab-separated format"
-SAMPLE_LINES = 100  # from which the columns of the texts are told
+SAMPLE_LINES = 100  # number of first lines that show which columns hold texts
 INTEGER = re.compile(r"\d+")
 # A score or addresses.
 NO_TEXT = re.compile(r"[-+]?\d*\.\d+(?:[eE][-+]?\d+)?|(?:(?:https?://|www\.)\S+ ?)+")
@@ -21,7 +21,7 @@ def read_tsv(file: CorpusFile) -> Iterator[TextPair]:
     """Read a pair from the two columns of texts in each line, without quoting or a header line.
 
     A blank line is a pair of empty texts, as is the comment at the beginning of OmegaT's glossaries. Raises UserError
-    for any other line that lacks a column. If `file.lenient` is true, only the first line must have both.
+    for any other line that lacks a column. If `file.lenient` is true, only the first line must have both columns.
     """
     name = display_name(file.path)
     lines = without_byte_order_mark(read_lines(file.path, lenient=file.lenient))
@@ -46,8 +46,8 @@ def read_tsv(file: CorpusFile) -> Iterator[TextPair]:
 def text_columns(sample: Sequence[str]) -> tuple[int, int]:
     """The indices of the two columns of texts, from the first lines of a file.
 
-    They are the first two columns, without columns of scores or addresses, and without two columns of numbers: the
-    lines of CCMatrix, ParaCrawl and Tatoeba begin with these.
+    They are the first two columns that hold no scores, addresses or pairs of numbers, with which the lines of CCMatrix,
+    ParaCrawl and Tatoeba begin.
     """
     rows = [line.split("\t") for line in sample if line.strip() and not line.startswith(COMMENT)]
     columns = list(zip_longest(*rows, fillvalue=""))

@@ -13,7 +13,7 @@ from transduce.config.schema import BOS, EOS, PAD, PLACEHOLDER_TOKENS, UNK
 from transduce.system.errors import UserError
 from transduce.tokens.vocabulary import SPACE
 
-RESERVED = "\0\t\n\r\u2581\u2585"  # SentencePiece does not learn from lines that contain some of these characters
+RESERVED = "\0\t\n\r\u2581\u2585"  # SentencePiece skips lines that contain some of these characters
 CHARACTER_COVERAGE = 0.9999  # share of the corpus's characters that get pieces; rarer characters are spelled in bytes
 MAX_LEARNING_SENTENCES = 2_000_000  # more sentences need more memory but don't change a vocabulary
 # Longer lines are split, since SentencePiece skips them or fails on them.
@@ -109,7 +109,7 @@ def _train(sentences: Iterator[str], kind: str, vocab_size: int, **options: Any)
         model_writer=model,
         model_type=kind,
         vocab_size=vocab_size,
-        character_coverage=1.0,  # of the characters that learn_model kept
+        character_coverage=1.0,  # all characters that learn_model kept
         byte_fallback=True,
         pad_id=PAD,
         bos_id=BOS,

@@ -24,7 +24,10 @@ Change = Callable[[Sequence[Rows], np.random.Generator], list[Rows]]
 
 
 class Mixture:
-    """The pairs of several token stores, numbered consecutively from 0. A store may be there in both directions."""
+    """The pairs of several token stores, numbered consecutively from 0.
+
+    A store may occur twice, once in each direction.
+    """
 
     def __init__(self, stores: Sequence[TokenStore | StoreView], weights: Sequence[float]) -> None:
         self.stores = [
@@ -32,7 +35,7 @@ class Mixture:
         ]
         self.weights = list(weights)
         self.starts = np.cumsum([0, *(store.pairs for store in self.stores)])
-        # Of all stores, or of none.
+        # Either all stores have tags, or none.
         self._tags = np.array([view.tag for view in self.stores if view.tag is not None])
         self._has_tags = len(self._tags) > 0
 
@@ -164,7 +167,10 @@ class Mixture:
 
 
 class SampledMixture(Mixture):
-    """A mixture that changes texts and draws subwords anew when it plans a block. Then this block can be read."""
+    """A mixture that changes texts and draws subwords anew when it plans a block.
+
+    Only the planned block can then be read.
+    """
 
     def __init__(self, data: Mixture, change: Change) -> None:
         super().__init__(data.stores, data.weights)

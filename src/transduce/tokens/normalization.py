@@ -48,7 +48,7 @@ OTHER_SPACES = "\t\v\f\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u
     map(chr, range(0x2000, 0x200B))
 )
 WIDE_PUNCTUATION = "".join(each for each in map(chr, range(0xFF01, 0xFF5F)) if not each.isalnum())
-# Beside these, wide signs are usual: Chinese and Japanese.
+# Next to Chinese or Japanese characters, wide signs are usual and stay.
 WITH_WIDE_PUNCTUATION = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uff66-\uff9f\U00020000-\U0003ffff]"
 )
@@ -66,7 +66,7 @@ FOLDED = {
 }
 
 
-MIN_QUOTE_SHARE = 1e-4  # of the sources; the model does not know quotes that are rarer
+MIN_QUOTE_SHARE = 1e-4  # minimum share of the sources; the model does not know rarer quotes
 
 
 class Tracked(NamedTuple):
@@ -106,13 +106,13 @@ class Normalizer:
         self._only_composed = only_composed
         self._folded = {each: form for each, form in FOLDED.items() if each not in self.keep}
         folded = "".join(map(re.escape, self._folded))
-        folded = folded or "\uffff"  # which no text has
+        folded = folded or "\uffff"  # a character that no text has
         self._all = re.compile(f"[{folded}]")
         self._beside_wide_signs = re.compile(f"(?![{WIDE_PUNCTUATION}])[{folded}]")
         self._unusual = re.compile(f"[{NEVER_VISIBLE}{SOMETIMES_VISIBLE}{folded}]")
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        """The normalised texts. Most batches have nothing to change, and are told from others quickly."""
+        """The normalised texts. A quick test returns batches that need no change, as most do."""
         joined = "\n".join(["", *texts, ""])
         is_normalised = (
             not any(blanks in joined for blanks in ("  ", "\n ", " \n"))
@@ -146,7 +146,7 @@ def common_quotes(sources: Collection[str]) -> str:
 
 def composed(texts: Sequence[str]) -> list[str]:
     """The texts in Unicode's form NFC."""
-    is_composed = unicodedata.is_normalized("NFC", "\n".join(texts))  # so are most batches
+    is_composed = unicodedata.is_normalized("NFC", "\n".join(texts))  # true of most batches
     return [*texts] if is_composed else [_composed(text) for text in texts]
 
 

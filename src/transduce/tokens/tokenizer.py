@@ -21,7 +21,9 @@ from transduce.tokens.vocabulary import LANGUAGE_TAG, SPACE, Vocabulary
 
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
 PIECES = "tokenizer.pieces.json"  # the pieces of an imported vocabulary, by id
-NORMALIZATION = "tokenizer.normalization.json"  # of models whose training normalised the sources
+NORMALIZATION = (
+    "tokenizer.normalization.json"  # only in models whose training normalised the sources
+)
 QUOTES_KEY = "curly_quotes"
 FILES = (JOINT, SOURCE, TARGET, PIECES, NORMALIZATION)
 
@@ -43,9 +45,9 @@ class Tokenizer:
         )
         self.quotes = quotes
         self.normalizer = Normalizer(
-            # Other models know what their vocabulary has.
+            # Other models know the characters in their vocabulary.
             self.source.known(FOLDED) if quotes is None else quotes,
-            # The words of parsers stay as they are: each has a tag.
+            # A parser's words must not change, since each has a tag.
             only_composed=bool(self.target_symbols()),
         )
 

@@ -17,7 +17,7 @@ LANGUAGE_TAG = ">>{}<<"
 SPACE = "\u2581"  # SentencePiece's symbol for a space; in a text, it is an ordinary character
 # Appended to a serialised model, these bytes set add_dummy_prefix = false, because concatenated protocol buffers merge.
 NO_PREFIX = b"\x1a\x02\x18\x00"
-WORDS_AT_ONCE = 20_000  # other threads wait meanwhile
+WORDS_AT_ONCE = 20_000  # words encoded in one call, for which other threads wait
 MAX_CACHED_CHARACTERS = 2_000_000  # in all cached words together: about 200,000 words and 30 MB
 
 
@@ -177,7 +177,7 @@ class Vocabulary:
         return self._words.encode(texts) if self._words else self._encode_texts(texts)
 
     def _encode_words(self, words: Sequence[str]) -> Rows:
-        # The space before an empty word.
+        # SentencePiece would encode a space before an empty word.
         return self._encode_texts(words, empty=self.continuing.encode(b" "))
 
     def _encode_texts(self, texts: Sequence[str], empty: Sequence[int] = ()) -> Rows:

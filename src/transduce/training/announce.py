@@ -16,7 +16,7 @@ from transduce.training.distributed import ALONE, Ranks
 from transduce.training.facts import Fact, vocabulary
 from transduce.training.schedule import effort, risk_steps, stage_of
 
-LONG_MINUTES = 120  # of a training run, above which a shorter one is offered
+LONG_MINUTES = 120  # longer training runs get a hint how to limit the time
 
 
 def announcement(
@@ -127,7 +127,7 @@ def updates_in_budget(config: RunConfig, trial: Trial) -> float:
 
 
 def time_lines(config: RunConfig, trial: Trial) -> list[str]:
-    """The estimated training time and, if it is long and not limited, what a limit would leave of the training."""
+    """The estimated training time; for a long run without a limit, also how much a limit would allow."""
     whole = effort(0, config.train)
     seconds = whole / (whole - effort(1, config.train)) * trial.seconds_per_update
     seconds = min(seconds, 60 * config.train.minutes or math.inf)

@@ -29,7 +29,7 @@ with contextlib.suppress(ImportError):  # missing on Windows
 MAX_CPU_TOKENS = 4096  # per side; larger micro-batches gain nothing on a CPU
 MEMORY_SHARE = 0.6  # maximum share of the free memory that a micro-batch may take
 MIN_TIMED_UPDATES, MAX_TIMED_UPDATES = 3, 30
-TIMED_SECONDS = 1.0  # for small updates, so that the mean is reliable
+TIMED_SECONDS = 1.0  # minimum time to measure, so that the mean of short updates is reliable
 
 
 class Trial(NamedTuple):
@@ -114,7 +114,7 @@ def _least_accumulate(config: RunConfig, longest: int, ranks: Ranks, *, is_small
     least = -(-config.data.max_tokens // MAX_CPU_TOKENS) if is_small else 1
     accumulate = -(-least // ranks.world) * ranks.world
     while accumulate > 1 and longest > _budget(config, accumulate):
-        accumulate -= 1  # some ranks have no work then
+        accumulate -= 1  # otherwise, some ranks would have no work
     return accumulate
 
 
@@ -133,7 +133,9 @@ def has_fast_bfloat16(device: torch.device) -> bool:
         dtype: torch.ones(1024, 512, dtype=dtype) for dtype in (torch.float32, torch.bfloat16)
     }
     seconds = dict.fromkeys(factors, math.inf)
-    for dtype in list(factors) * 8:  # in turns, so that other programs disturb both alike
+    for dtype in (
+        list(factors) * 8
+    ):  # both types in turns, so that other programs disturb both equally
         begin = time.perf_counter()
         torch.nn.functional.linear(factors[dtype], factors[dtype])
         seconds[dtype] = min(seconds[dtype], time.perf_counter() - begin)
@@ -160,7 +162,7 @@ def _fits(learn: Callable[[Sequence[Indices]], None], worst: Indices, device: to
     """Whether an update with the batch `worst` fits into memory and leaves some of it free."""
     if device.type == "cuda":
         torch.cuda.empty_cache()
-        # Else the try before, which did not fit, would count.
+        # Otherwise, the memory of an earlier try that did not fit would count.
         torch.cuda.reset_peak_memory_stats(device)
         try:
             learn([worst])

@@ -31,13 +31,13 @@ class TrainState:
     block: int = 0  # finished blocks of this epoch
     position: int = 0  # updates made in this block
     tokens_seen: int = 0  # target tokens
-    seconds: float = 0.0  # of training and validation, counted across restarts
+    seconds: float = 0.0  # time of training and validation, counted across restarts
     best: float | None = None  # lowest Validation.cost
     best_step: int = 0
     stale: int = 0  # validations since the best one
     skipped: int = 0  # consecutive updates, up to now, whose loss or gradient was not finite
     journal_size: int = 0  # bytes of the journal at this position
-    loss: float = 0.0  # like the next three, a sum since the last journal line
+    loss: float = 0.0  # this and the next three fields are sums since the last journal line
     nll: float = 0.0
     correct: float = 0.0
     num_tokens: int = 0
@@ -46,9 +46,9 @@ class TrainState:
     schedule: dict[str, Any] = field(default_factory=dict)
     # Later values of `schedule`, by step, that a resumed training repeats.
     recorded: dict[str, dict[str, Any]] = field(default_factory=dict)
-    update_seconds: float = 0.0  # of a recent update
-    validation_seconds: float = 0.0  # of the last validation
-    saving_seconds: float = 0.0  # of the last checkpoint
+    update_seconds: float = 0.0  # duration of a recent update
+    validation_seconds: float = 0.0  # duration of the last validation
+    saving_seconds: float = 0.0  # time to save the last checkpoint
 
 
 def save_checkpoint(

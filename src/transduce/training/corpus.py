@@ -29,7 +29,7 @@ def prepare_corpus(
     data = settings.config().data
     own = out / model_folder.DATA
     is_given = len(data.corpora) == 1 and is_prepared(data.corpora[0].files)
-    # Of a first start that was killed.
+    # A first start that was killed left this corpus.
     if own.exists() and not (is_given and own.samefile(data.corpora[0].files[0])):
         shutil.rmtree(own.rename(out / f".{model_folder.DATA}{ASIDE}old"))
     if is_given:
@@ -97,7 +97,7 @@ def _check_options(prepared: Prepared, settings: Settings, *, has_origin: bool) 
         is_named = {was, now}.isdisjoint((DataConfig.source, DataConfig.target))
         if has_origin and is_new and is_named and not config.data.directions:
             raise UserError(
-                f"{folder} has {name} = {was}, the model {now}.",
+                f"{folder} has {name} = {was}, but the model has {now}.",
                 "To add a language, name text files.",
             )
 

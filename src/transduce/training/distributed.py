@@ -39,7 +39,7 @@ Module = TypeVar("Module", bound=nn.Module)
 class Slot:
     """One forward and backward pass that a rank computes in an update."""
 
-    index: int  # of the micro-batch in its update
+    index: int  # index of the micro-batch in its update
     is_dummy: bool  # a pass without effect, so that all ranks make equally many
 
 
@@ -197,7 +197,7 @@ def _shard_layers(model: nn.Module, world: int, device: torch.device) -> nn.Modu
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
-    # Our layers return views, but no code writes into them.
+    # Our layers return views, but no code writes to these.
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor", UserWarning)
     mesh = init_device_mesh(device.type, (world,))
     for layer in model.get_submodule("decoder").children():

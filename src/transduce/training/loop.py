@@ -31,13 +31,13 @@ from transduce.training.update import Outcome, averaged, settle_buckets, update
 REPORT_EVERY = 10  # updates between lines of the journal
 PACE_UPDATES = 50  # number of recent updates for the displayed speed and loss
 SPEED_UPDATES = 20  # time constant, in updates, of the speed that the cool-down follows
-MAX_SLOWDOWN = 3  # an update counts as at most so many usual ones: a single pause has little effect
-MAX_SKIPPED_UPDATES = 10  # in a row; then the training fails
+MAX_SLOWDOWN = 3  # an update counts as at most this many times the usual time, so that a single pause has little effect
+MAX_SKIPPED_UPDATES = 10  # the training fails after this many in a row
 COOLDOWN = "cooldown"  # the event of the journal when the schedule changes to follow the clock
-CHANGING = ("steps", "cooldown", "risk_steps")  # options of the schedule that such an event sets
+CHANGING = ("steps", "cooldown", "risk_steps")  # options of the schedule that a COOLDOWN event sets
 
 Reason = Literal["patience", "minutes", "steps", "interrupted"]
-# If several apply, the last one counts.
+# If several reasons apply, the last one counts.
 REASONS: tuple[Reason, ...] = (
     "patience",
     "minutes",
@@ -57,17 +57,17 @@ class Training:
     origin: Callable[[int], str]  # file and line of a pair, for messages
     state: TrainState
     journal: Journal
-    folder: Path  # for the checkpoints
+    folder: Path  # folder of the checkpoints
     validate: Callable[[Seq2Seq], Validation | None]  # returns None without a validation set
     device: torch.device
     wrapped_model: nn.Module  # the model itself, or DDP or FSDP around it
     ranks: Ranks = ALONE
-    # Since the start or resumption, by step.
+    # Step -> validation, since this process started or resumed the training.
     validations: dict[int, Validation] = field(default_factory=dict)
-    clock: Callable[[], float] = time.monotonic  # in seconds
+    clock: Callable[[], float] = time.monotonic  # returns seconds
 
     def __post_init__(self) -> None:
-        # The training options, with those that follow the clock.
+        # The training options, in which the schedule follows the clock.
         self.schedule = replace(self.config.train, **self.state.schedule)
 
 
@@ -137,12 +137,12 @@ def updates(training: Training) -> Iterator[list[Indices]]:
 def begin_risk(training: Training) -> None:
     """Begin minimum-risk training with a new optimizer state."""
     training.state.update_seconds *= effort(0, replace(training.schedule, steps=1, risk_steps=1))
-    training.optimizer.state.clear()  # else the larger gradients before would hold Adam back for 100 updates
+    training.optimizer.state.clear()  # otherwise, Adam's means of the larger gradients before would slow 100 updates
     log("Minimum-risk training begins.")
 
 
 def follow_clock(training: Training) -> None:
-    """Change the schedule if else the cool-down would not end in time, as rank 0 measures it.
+    """Change the schedule if the cool-down would not end in time by the clock of rank 0.
 
     A change is an event of the journal. A training that resumes from an earlier checkpoint repeats these events before
     it measures again, so that it makes the same updates.
@@ -278,7 +278,7 @@ def save(training: Training) -> None:
     state = training.state
     config = training.config.train
     state.journal_size = training.journal.size
-    # DDP shares its weights.
+    # DDP's weights are those of the model.
     model = training.wrapped_model if is_sharded(training.wrapped_model) else training.model
     save_checkpoint(training.folder, model, training.optimizer, state, training.ranks)
     if training.ranks.first:

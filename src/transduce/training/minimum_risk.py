@@ -89,7 +89,7 @@ def without_padding(tokens: Tensor) -> list[list[int]]:
 
 
 def gleu(tokens: Sequence[int], reference: Sequence[int]) -> float:
-    """The share of n-grams of up to MAX_NGRAM tokens in common, of the text with more of them; 1 if both are empty."""
+    """GLEU: common n-grams of up to MAX_NGRAM tokens, divided by those of the longer text; 1 if both are empty."""
     counts = [Counter(ngrams(each)) for each in (tokens, reference)]
     longer = max(counts[0].total(), counts[1].total())
     return (counts[0] & counts[1]).total() / longer if longer else 1.0

@@ -46,9 +46,9 @@ def minimum_risk(model: nn.Module, batch: Batch, train: TrainConfig) -> Sums:
     """The expected risk of samples and, with train.likelihood_weight, cross-entropy."""
     risk, logits = expected_risk(cast(Seq2Seq, model), batch, train.samples, train.sharpness)
     sums = smoothed_cross_entropy(logits, batch.tgt_out, train.label_smoothing)
-    lengths = (batch.tgt_out != PAD).sum(dim=1)  # as in cross-entropy, long sentences count more
+    lengths = (batch.tgt_out != PAD).sum(dim=1)  # long sentences count more, as in cross-entropy
     loss = (risk * lengths).sum()
-    if train.likelihood_weight:  # else its backward pass would be for nothing
+    if train.likelihood_weight:  # otherwise, its backward pass would be wasted
         loss = loss + train.likelihood_weight * sums.loss
     return sums._replace(loss=loss)
 

@@ -17,13 +17,13 @@ from transduce.tokens.vocabulary import SPACE
 from transduce.training.run_card import asked_vocabulary_size
 from transduce.training.schedule import check_risk
 
-# Fixed once the vocabulary is learned.
+# Options that are fixed once the vocabulary is learned.
 VOCABULARY_OPTIONS = (
     "data.tokenizer",
     "data.joint",
     "data.symbols",
 )
-INHERITED = (  # from the model that training continues from, unless the user chooses otherwise
+INHERITED = (  # options taken from the model to continue from, unless the user chooses others
     "model.",
     "decode.",
     "data.source",
@@ -80,7 +80,7 @@ def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer
         )
     if keep_optimizer:
         model_folder.check_trainable(origin.folder)
-    if not settings.get("data.replay"):  # which adds tokens
+    if not settings.get("data.replay"):  # data.replay adds tokens
         asked = asked_vocabulary_size(origin.folder)
         check_vocabulary(settings, origin.tokenizer.source.size, origin.folder, asked)
     for name, (was, now) in differences(

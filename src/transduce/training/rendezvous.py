@@ -25,12 +25,14 @@ from transduce.system.errors import UserError
 JOIN_SECONDS = 300.0  # processes on a cluster may start minutes apart
 TORCHRUN_JOIN_SECONDS = 45.0  # torchrun waits for all machines before it starts processes
 STALE_TIMEOUT = datetime.timedelta(seconds=2)  # the stored address may be that of a dead rank 0
-NOTICE_SECONDS = 20.0  # of waiting before a message names the missing rank
+NOTICE_SECONDS = 20.0  # time until a message names the missing rank
 ALL_REDUCE_TIMEOUT = datetime.timedelta(seconds=300)
 HEARTBEAT_SECONDS = 10.0
-# Without heartbeats; a machine that loses power or network closes no connection.
+# A rank counts as dead after this time without heartbeats: a machine without power closes no connection.
 SILENCE_SECONDS = 120.0
-CAUSE_SECONDS = 5.0  # before an error is reported: a dead rank may be its cause, which another thread then reports
+CAUSE_SECONDS = (
+    5.0  # delay of error reports: if a dead rank is the cause, another thread reports it first
+)
 MESSAGE_BYTES = 1024
 FINISHED = "finished"
 

@@ -70,7 +70,7 @@ def continued(settings: Settings, out: Path) -> Continued:
     """Apply the user's settings to the training in `out`. Raises UserError for options that can't change."""
     old = model_folder.read_config(out)
     model_folder.check_trainable(out)
-    # These keep their values: the choices of the first start, and the files of its prepared corpus.
+    # Keep the choices of the first start, and the files of its prepared corpus.
     defaults = flatten(RunConfig())
     left_open = [name for name in LEFT_OPEN if settings.get(name, defaults[name]) == defaults[name]]
     text = named_text(settings)
@@ -282,7 +282,7 @@ def load_newest(
         except DamagedError as error:
             log(f"{error} The previous checkpoint is used.")
             damaged = path.with_name(f"damaged-{path.name}")
-            # From an earlier start that reached the same step.
+            # Left by an earlier start that reached the same step.
             shutil.rmtree(damaged, ignore_errors=True)
             path.rename(damaged)
         else:

@@ -52,7 +52,7 @@ class Result(NamedTuple):
 
     folder: Path
     reason: Reason
-    metrics: Mapping[str, Any]  # as in metrics.json; empty if the training was interrupted
+    metrics: Mapping[str, Any]  # the content of metrics.json; empty if the training was interrupted
 
 
 def train(
@@ -94,7 +94,7 @@ def train(
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Restore torch's threads and random numbers after a training; raises UserError if another one would use them."""
+    """Restore torch's threads and random numbers after a training; raises UserError if another training runs."""
     if not _training.acquire(blocking=False):
         raise UserError(
             "This process trains another model already.",
@@ -219,7 +219,7 @@ def check_processes(config: RunConfig, ranks: Ranks) -> None:
 
 
 def _check_start(data: DataConfig, out: Path) -> None:
-    """Raise UserError if the corpora are missing that an interrupted start of this training had."""
+    """Raise UserError if the corpora of an interrupted start of this training are not named again."""
     translated = out / model_folder.BACK_TRANSLATION
     if not data.corpora and (leftovers(out) or any(out.glob(f".*{ASIDE}*"))):
         raise UserError(

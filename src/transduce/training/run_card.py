@@ -67,7 +67,7 @@ def read_run_card(folder: Path) -> RunCard | None:
         return RunCard(
             **{**content, "sessions": [Session(**session) for session in content["sessions"]]}
         )
-    except FileNotFoundError:  # of an older version
+    except FileNotFoundError:  # folders of older versions have no run card
         return None
     except (OSError, ValueError, TypeError, LookupError, RecursionError):
         log(f"Warning: {folder / model_folder.RUN} is damaged, so how the training ran is unknown.")

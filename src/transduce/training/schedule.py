@@ -13,10 +13,10 @@ from typing import NamedTuple
 from transduce.config.schema import TrainConfig
 from transduce.system.errors import UserError
 
-RISK_DIVISOR = 15  # of the peak rate, in minimum-risk training
-SAMPLE_COST = 0.8  # time for a sample of a sentence, in usual passes over it
-SPARE = 20  # a twentieth of the updates that the time is enough for is not planned
-# A cool-down becomes longer again if the time is enough for so many times the planned updates.
+RISK_DIVISOR = 15  # minimum-risk training divides the peak rate by this number
+SAMPLE_COST = 0.8  # time to sample one translation, as a multiple of a usual pass over the sentence
+SPARE = 20  # 1/20 of the updates that the time allows is kept as a reserve
+# A cool-down is lengthened again if the time allows this many times the planned updates.
 LENGTHENED = 1.2
 
 
@@ -28,7 +28,7 @@ class Stage(NamedTuple):
     steps: int  # updates of this stage
     warmup: int  # number of the first updates, in which the rate rises
     cooldown: int  # number of the last updates, in which the rate falls to zero
-    factor: float  # the learning rate is multiplied by it
+    factor: float  # factor on the learning rate
 
 
 def learning_rate(step: int, train: TrainConfig, d_model: int) -> float:
@@ -57,7 +57,7 @@ def stage_of(step: int, train: TrainConfig) -> Stage:
 
 
 def risk_steps(train: TrainConfig) -> int:
-    """The number of updates of minimum-risk training; 0 if a recipe's training is cut to less than these."""
+    """The number of updates of minimum-risk training; 0 if the whole training is shorter than these."""
     return train.risk_steps if train.risk_steps <= train.steps else 0
 
 
@@ -86,9 +86,10 @@ def in_time(
 ) -> TrainConfig:
     """The schedule `train`, changed so that the cool-down of the current stage ends in time.
 
-    `done` updates are made, `most` were planned first, and `seconds` are left. `durations` are pairs: every so many
-    updates, something takes so many seconds; the first is an update. A cool-down begins when it takes the planned share
-    of the training. Then the rate falls from its current value to zero, and the end follows the speed of the machine.
+    `done` updates are made, `most` were planned at the start, and `seconds` are left. `durations` holds pairs of an
+    interval in updates and the seconds that an event at this interval takes. The first event is the update itself;
+    others are validations and checkpoints. A cool-down begins when it takes the planned share of the training. Then the
+    rate falls from its current value to zero, and the end follows the speed of the machine.
     """
 
     def needed(end: int) -> float:
@@ -119,6 +120,9 @@ def limits(train: TrainConfig) -> str:
 
 
 def effort(done: int, train: TrainConfig) -> float:
-    """The time for all updates after `done`, in usual updates. An update of minimum-risk training takes longer."""
+    """The time for all updates after `done`, as a number of usual updates.
+
+    An update of minimum-risk training takes longer.
+    """
     left = max(0, train.steps - done)
     return left + SAMPLE_COST * train.samples * min(left, risk_steps(train))

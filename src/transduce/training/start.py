@@ -132,7 +132,7 @@ def _languages(source: str, target: str, directions: Sequence[str]) -> dict[str,
 def with_machine(settings: Settings, threads: int, device: torch.device, ranks: Ranks) -> Settings:
     """Add the number of threads and the precision to the settings. `threads` are those of this process."""
     train = settings.config().train
-    # Of all processes.
+    # The threads of all processes.
     values: dict[str, Any] = {"train.threads": train.threads or threads * ranks.local_world}
     if train.precision == "auto":
         values["train.precision"] = "bfloat16" if has_fast_bfloat16(device) else "float32"
@@ -165,7 +165,9 @@ def with_length(
     steps = settings.get("train.steps", automatic["train.steps"])
     interval = per_epoch
     if 0 < risk < steps:
-        automatic |= {"train.patience": 0}  # else training may end before minimum-risk training
+        automatic |= {
+            "train.patience": 0
+        }  # otherwise, training could end before minimum-risk training
     if is_planned:
         automatic |= size_table.text_options(facts.pairs)
         interval = size_table.validation_interval(

@@ -13,7 +13,7 @@ from transduce.text.tree_symbols import are_of_trees
 JOINT_VOCABULARY = "tokenizer.model"
 Format = Literal["ctranslate2", "argos", "huggingface", "onnx"]
 FORMATS: tuple[Format, ...] = get_args(Format)
-MAX_POSITIONS = 4096  # of a converted model whose own positions are unlimited
+MAX_POSITIONS = 4096  # maximum length for converted models with unlimited positions
 
 ZERO = (0,)
 VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that each of FORMATS supports; None: all
@@ -78,7 +78,7 @@ def formats(folder: Path, config: RunConfig) -> list[Format]:
 
 def makes_trees(folder: Path) -> bool:
     """Whether the model of a folder is a parser; False if the vocabulary is damaged."""
-    from transduce.tokens.tokenizer import Tokenizer  # numpy: too slow for --help
+    from transduce.tokens.tokenizer import Tokenizer  # imports numpy: too slow for --help
 
     try:
         return are_of_trees(Tokenizer.load(folder).target_symbols().values())
@@ -87,7 +87,7 @@ def makes_trees(folder: Path) -> bool:
 
 
 def _value(config: RunConfig, name: str) -> Any:
-    """The value of an option; returns 0 if it is the usual one: d_model / num_heads, or keys for each head."""
+    """The value of an option; returns 0 for the default value: d_model / num_heads, or keys for each head."""
     section, key = name.split(".")
     value = getattr(getattr(config, section), key)
     size = config.model.d_model / config.model.num_heads

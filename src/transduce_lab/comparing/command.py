@@ -60,7 +60,10 @@ def compare(
         languages=(source, target),
         assignments=assignments,
     )
-    from transduce.preparation.prepared import is_prepared, read_facts  # torch: too slow for --help
+    from transduce.preparation.prepared import (  # imports torch: too slow for --help
+        is_prepared,
+        read_facts,
+    )
     from transduce_lab.comparing import definition as definitions
     from transduce_lab.comparing import report
 
@@ -100,7 +103,7 @@ def present(table: "Table", failures: Sequence[str], out: Path) -> None:
 
 def _check_folder(out: Path, rows: Sequence[str]) -> None:
     """Raise UserError if the folder holds a table that has none of these rows."""
-    # There is none, or it is damaged.
+    # The table is missing or damaged.
     with contextlib.suppress(OSError, ValueError, TypeError, LookupError):
         known = {row["row"] for row in json.loads((out / "table.json").read_bytes())}
         if known and known.isdisjoint(rows):
@@ -109,7 +112,7 @@ def _check_folder(out: Path, rows: Sequence[str]) -> None:
 
 def with_corpus_languages(given: Settings, train: Sequence[str]) -> dict[str, Any]:
     """The options `given`, with the languages in the names of the corpus files or those of a prepared corpus."""
-    from transduce.training.start import with_known_languages  # torch: too slow for --help
+    from transduce.training.start import with_known_languages  # imports torch: too slow for --help
 
     return dict(with_known_languages(with_languages(given, train), None))
 
@@ -123,7 +126,7 @@ def train_rows(definition: "Definition", out: Path, budget: float) -> "Standings
     from transduce_lab.comparing.standings import Standings
     from transduce_lab.comparing.statistics import student
 
-    student(1)  # a missing package is told before the training
+    student(1)  # reports a missing package before the training
     standings = Standings(definition, out, _text(definition))
     if budget:
         planned = list(definition.planned_runs(out))

@@ -17,7 +17,7 @@ from transduce_lab.comparing.outcomes import PERPLEXITY, measures_of
 from transduce_lab.comparing.runs import FAILURE, TUNING_SEED, Experiment, Run, results
 
 TUNING = "tuning"  # the folder of a row's grid
-STAGE_OPTIONS = (  # of the first stage, which also determines the model and the vocabulary of the second stage
+STAGE_OPTIONS = (  # options of the first stage that also determine the model and the vocabulary of the second stage
     "data.corpora",
     "data.valid",
     "data.test",
@@ -42,10 +42,11 @@ KEYS: dict[str, type] = {
     "notes": list,
 }
 NOT_IN_FOLDERS = re.compile(r"[^\w.=,-]+")
-RESERVED_NAMES = re.compile(r"table.*\.(md|json|png)|table[234]|ensembles")  # beside the rows
+# Names of other files beside the rows' folders.
+RESERVED_NAMES = re.compile(r"table.*\.(md|json|png)|table[234]|ensembles")
 MAX_NAME_BYTES = 150
 NO_OPTIONS: Options = {}
-# Other options data.* may change it.
+# Options data.* that don't change the vocabulary; all others may.
 SAME_VOCABULARY = (
     "data.max_tokens",
     "data.bleu_tokenize",
@@ -58,7 +59,9 @@ class RowDefinition(NamedTuple):
 
     name: str
     options: Mapping[str, Any]
-    ensemble: tuple[str, ...] = ()  # names of rows; of one row: the models of all its seeds
+    ensemble: tuple[
+        str, ...
+    ] = ()  # names of rows; a single name: the models of all seeds of this row
     init: str = ""  # the row whose models are trained further, seed by seed
 
     @property
@@ -78,8 +81,10 @@ class Definition:
 
     title: str
     rows: Sequence[RowDefinition]
-    options: Mapping[str, Any] = field(default_factory=dict)  # of all rows
-    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # tried for every row
+    options: Mapping[str, Any] = field(default_factory=dict)  # options of all rows
+    grid: Mapping[str, Sequence[Any]] = field(
+        default_factory=dict
+    )  # option -> the values that are tried for every row
     seeds: int = 3
     base: str = ""  # the row that the others are compared with; "": the first
     judge: str = PERPLEXITY  # the measure of the verdicts
@@ -98,7 +103,7 @@ class Definition:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The measures of the table; other ones for trees than for translations."""
+        """The measures of the table, which differ for trees and for translations."""
         return measures_of(self.options.get("data.test", ()))
 
     def row(self, name: str) -> RowDefinition:
@@ -106,7 +111,10 @@ class Definition:
         return next(row for row in self.rows if row.name == name)
 
     def vocabulary(self, row: RowDefinition) -> dict[str, Any]:
-        """The options of a row that may change its vocabulary. Rows with the same ones have the same vocabulary."""
+        """The options of a row that may change its vocabulary.
+
+        Rows with equal options of this kind have the same vocabulary.
+        """
         if row.init:
             return self.vocabulary(self.row(row.init))
         options = row.options.items()
@@ -164,7 +172,7 @@ class Definition:
     def planned_runs(self, folder: Path) -> Iterator[Run]:
         """The runs in order: the grids, then all rows with the first seed, then with the next one, and so on.
 
-        The runs of the rows are decided when those of the grids are finished.
+        The runs of the rows are known when the grids' runs are finished.
         """
         for row in self.trained:
             for experiment in self.tunings(row):

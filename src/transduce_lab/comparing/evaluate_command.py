@@ -33,7 +33,7 @@ class Systems(NamedTuple):
 
 def compare_translations(call: Evaluation) -> None:
     """Compare two files of translations, or two models, and with --slices or --training groups of sentences."""
-    # Sacrebleu: too slow for --help.
+    # Imports sacrebleu: too slow for --help.
     from transduce.evaluation.scores import (
         MIN_TESTED_SENTENCES,
         compare,
@@ -92,7 +92,7 @@ def _read_files(call: Evaluation) -> Systems:
 
 def _load_models(call: Evaluation) -> Systems:
     options = parse_assignments(call.assignments)
-    # Torch: too slow for --help.
+    # Imports torch: too slow for --help.
     from transduce.decoding.loading import decode_config, load_models, refuse_parser
     from transduce.evaluation.evaluate import direction_of, evaluate
 

@@ -24,7 +24,7 @@ from transduce_lab.parsing.parser import Parser
 from transduce_lab.parsing.trees import Tree, parse_trees, simplify
 
 PERPLEXITY, F1 = "perplexity", "F1"
-OUTCOME = ".test.json"  # in the folder of a run
+OUTCOME = ".test.json"  # file in the folder of a run
 Statistics = NDArray[np.float64]
 
 
@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
     """The result of a model or an ensemble on the test text."""
 
     log_probs: Sequence[float]  # ln p(reference | source) of each sentence
-    num_tokens: Sequence[int]  # of each reference, with EOS
+    num_tokens: Sequence[int]  # number of tokens of each reference, with EOS
     outputs: Sequence[str]  # translations or parses
 
 
@@ -47,7 +47,7 @@ class EvaluationText(NamedTuple):
     files: Sequence[str]
     pairs: Sequence[Pair]
     direction: Direction
-    tokenize: str  # of sacreBLEU, for BLEU
+    tokenize: str  # sacreBLEU's tokenisation for BLEU
     trees: Sequence[Tree] = ()  # the gold trees of the pairs, for parsers
 
 

@@ -16,7 +16,7 @@ from transduce_lab.comparing.standings import Standing, Standings, failures
 from transduce_lab.comparing.statistics import LEVEL, Difference, spread
 from transduce_lab.comparing.tables import Part, Table
 
-FEW_SENTENCES = 100  # with fewer, the bootstrap underestimates the variance
+FEW_SENTENCES = 100  # with fewer sentences, the bootstrap underestimates the variance
 MAX_LOG = 700.0  # the exponential of a larger number is no float
 HUGE = 1e6  # perplexities and changes from here on are not printed with all their digits
 Printed = Mapping[str, Mapping[str, float]]  # differences in the paper, by measure and row

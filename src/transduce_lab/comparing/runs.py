@@ -29,11 +29,13 @@ from transduce.training.run_card import Session, fingerprint, read_run_card
 RECORD, RUN_LOCK = ".experiment.json", ".run.lock"
 # Why a training diverged; it is not tried again, because it would diverge again.
 FAILURE = ".failed"
-LAST_ERROR = ".error"  # why a training failed otherwise; the next call tries it again
-# Of a grid; not a seed of the rows, because a chosen run would make its row look too good.
+LAST_ERROR = ".error"  # why a training failed for another reason; the next call tries it again
+# The seed of a grid's runs, which no row uses: the best run of a grid would make its row look too good.
 TUNING_SEED = 0
 FILE_OPTIONS = ("data.corpora", "data.valid", "data.test")
-CACHE_VERSION = 2  # of the files that `cached` writes; increase it if the computation changes
+CACHE_VERSION = (
+    2  # version of the files that `cached` writes; increase it if the computation changes
+)
 
 
 class Experiment(NamedTuple):
@@ -49,7 +51,7 @@ class Experiment(NamedTuple):
         return parent / self.name / f"seed-{seed}"
 
 
-Run = tuple[Experiment, int]  # with its seed
+Run = tuple[Experiment, int]  # an experiment with a seed
 
 
 class Result(NamedTuple):
@@ -63,8 +65,8 @@ class Result(NamedTuple):
     seconds: float
     target_tokens: int
     parameters: int
-    device: str = "unknown device"  # of the last session, with the version of torch
-    diverged: bool = False  # so that its scores mean nothing
+    device: str = "unknown device"  # device of the last session, with the version of torch
+    diverged: bool = False  # if true, the scores mean nothing
 
     def __str__(self) -> str:
         return f"{self.folder}, by {self.revision}, {self.device}: {self.seconds / 60:.1f} minutes"
@@ -112,7 +114,7 @@ def carry_out(
                 log(str(ending))
             if not (out / model_folder.CONFIG).exists():
                 unstartable[experiment.name] = str(ending)
-            # Else other values of the grid are left.
+            # A diverged run of a grid is no failure: other values of the grid are left.
             if seed != TUNING_SEED or not (out / FAILURE).exists():
                 failures.append(out)
         elif ending == "interrupted":
@@ -188,7 +190,10 @@ def state(experiment: Experiment, out: Path) -> Literal["finished", "begun", "op
 
 
 def count(runs: Sequence[Run], folder: Path) -> str:
-    """A sentence that says how many runs are finished and have begun. Raises UserError as `carry_out` does."""
+    """A sentence that says how many runs are finished, and how many have begun.
+
+    Raises UserError as `carry_out` does.
+    """
     states = [state(each, each.folder(folder, seed)) for each, seed in runs]
     finished = states.count("finished")
     return f"{finished} of {len(runs)} runs are finished, {states.count('begun')} have begun."
@@ -204,7 +209,7 @@ def results(experiment: Experiment, folder: Path) -> list[Result]:
     for out in sorted((folder / experiment.name).glob("seed-*")):
         record = _record(experiment, out) if (out / MANIFEST).exists() else None
         if record is None or out.name != f"seed-{record['seed']}":
-            continue  # not finished, or a copy under another name
+            continue  # an unfinished run, or a copy under another name
         for name in (model_folder.METRICS, model_folder.RUN):
             verify(out, hashes=True, only=name)
         metrics = model_folder.read_metrics(out)
@@ -257,7 +262,7 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
     if not isinstance(was, dict) or not isinstance(record.get("seed"), int):
         raise UserError(f"{out / RECORD} is damaged.", f"Delete {out}, and train it again.")
     names = was.keys() | now.keys() if "data.corpora" in now else now.keys()
-    # Which changes no more than the rounding of sums.
+    # train.threads changes only the rounding of sums.
     for name in sorted(names - {"train.threads"}):
         if was.get(name) != now.get(name):
             what = (

@@ -40,7 +40,7 @@ class Slice(NamedTuple):
     scores: list[Comparison]  # BLEU and chrF2, with p-values that are not corrected
     num_words: int  # rare words, numbers or words in capitals in the references
     found: tuple[int, ...]  # how many of these words the first and the second translation have, too
-    p_value: float  # of chrF2, corrected by Holm's method for all tested slices; nan below MIN_TESTED_SENTENCES
+    p_value: float  # p-value of chrF2, corrected by Holm's method for all tested slices; nan below MIN_TESTED_SENTENCES
 
 
 def compare_slices(
@@ -54,8 +54,9 @@ def compare_slices(
 ) -> list[Slice]:
     """Compare two translations on the slices of a test set by length, rare words, numbers and casing.
 
-    The slices of a kind hold every sentence once; empty slices are left out. `rare` is from `rare_words`. The order of
-    the sentences does not matter. Raises UserError as `compare` does, and ValueError if the numbers of lines differ.
+    The slices of one kind together hold every sentence once; empty slices are left out. `rare` is from `rare_words`.
+    The order of the sentences does not matter. Raises UserError as `compare` does, and ValueError if the numbers of
+    lines differ.
     """
     lines = sorted(zip(references, first, second, strict=True))
     slices = list[Slice]()
@@ -95,7 +96,10 @@ def rare_words(references: Iterable[str], training: Iterable[str] | None = None)
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, without punctuation. In scripts without spaces, such as Chinese, each character is one."""
+    """The words of a text, without punctuation.
+
+    In scripts without spaces, such as Chinese, each character is a word.
+    """
     return [word for chunk in text.split() for word in _words(chunk)]
 
 

@@ -18,7 +18,7 @@ from transduce_lab.comparing.runs import (
 )
 from transduce_lab.comparing.statistics import Difference, holm
 
-ENSEMBLES = "ensembles"  # the folder of their results
+ENSEMBLES = "ensembles"  # the folder of the ensembles' results
 
 
 class Standing(NamedTuple):
@@ -26,12 +26,12 @@ class Standing(NamedTuple):
 
     definition: RowDefinition
     chosen: dict[str, Any]  # the row's values of the options of the grid
-    runs: Sequence[Result]  # of an ensemble: of all its members
-    failures: dict[Path, str]  # as the function of this name returns them; of an ensemble: none
+    runs: Sequence[Result]  # results of the runs; for an ensemble, of all its members
+    failures: dict[Path, str]  # the result of the function `failures`; empty for an ensemble
     row: Row
-    # By measure; empty for the base, and if it or the row lacks runs or diverged.
+    # Measure -> difference; empty for the base, and if the base or the row lacks runs or diverged.
     differences: dict[str, Difference]
-    # Of the measure that judges, corrected for the number of rows; nan without a test.
+    # For the judging measure, corrected for the number of rows; nan without a test.
     p_value: float
 
 
@@ -43,7 +43,9 @@ class Standings:
         self.definition = definition
         self.folder = folder
         self.text = text
-        self.failures = list[str]()  # of this call: sentences for the end of the command
+        self.failures = list[
+            str
+        ]()  # sentences about failures in this call, for the end of the command
         vocabularies = [definition.vocabulary(row) for row in definition.trained]
         self.per_word = bool(text.trees) or any(each != vocabularies[0] for each in vocabularies)
         self._judge = Judge(text, per_word=self.per_word)
@@ -73,7 +75,10 @@ class Standings:
         experiment: Experiment | None,
         runs: Mapping[str, Sequence[Result]],
     ) -> Standing:
-        """A row, not yet compared, with the finished runs and the outcomes of its models. `runs`: of each row."""
+        """A row, not yet compared, with the finished runs and the outcomes of its models.
+
+        `runs` holds the runs of each row.
+        """
         if row.ensemble:
             groups = self._groups([runs[name] for name in row.ensemble])
             members: Sequence[Result] = [run for group in groups for run in group]
@@ -128,6 +133,6 @@ def failures(experiment: Experiment, folder: Path) -> dict[Path, str]:
         for name in (FAILURE, LAST_ERROR)
         for file in sorted(folder.glob(f"{experiment.name}/seed-*/{name}"))
     ]
-    # Others were put aside.
+    # Folders with other names were put aside by the user.
     own = [file for file in files if file.parent.name.removeprefix("seed-").isdigit()]
     return {file: file.read_text(encoding="utf-8", errors="replace").strip() for file in own}

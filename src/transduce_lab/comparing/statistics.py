@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from transduce.system.errors import needing
 
-LEVEL = 0.05  # of the tests, for a whole table
+LEVEL = 0.05  # significance level of all tests of a table together
 
 
 class Spread(NamedTuple):
@@ -30,8 +30,8 @@ class Difference(NamedTuple):
 
     value: float
     error: float
-    degrees: float  # of freedom
-    p_value: float  # of a t test of equal means; nan if a row has one run
+    degrees: float  # degrees of freedom
+    p_value: float  # p-value of a t test of equal means; nan if a row has one run
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -56,7 +56,7 @@ def difference(row: Spread, base: Spread, sentence_error: float, sentences: int)
 
     `sentence_error` is the standard error over the test sentences, from a paired bootstrap of the rows' mean scores.
     The variances over the seeds of each row and over the sentences add up, with degrees of freedom after Welch and
-    Satterthwaite, at most as many as the seeds have: else deviations that are small by chance would find too many
+    Satterthwaite, at most as many as the seeds have: otherwise, deviations that are small by chance would show too many
     differences. With one run, a row has no deviation (nan), and there is no test. A deviation of 0 means that the seeds
     of the row are not counted.
     """

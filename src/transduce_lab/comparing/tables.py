@@ -24,11 +24,11 @@ class Part(NamedTuple):
 class Table(NamedTuple):
     """A table of results, with text cells for Markdown and data for JSON."""
 
-    name: str  # of the written files, without suffix
+    name: str  # name of the written files, without suffix
     title: str
     parts: Sequence[Part]
     notes: Sequence[str] = ()
-    data: Any = None  # for NAME.json
+    data: Any = None  # content of NAME.json
     runs: Sequence[object] = ()  # the runs that the results are computed from; only for NAME.md
     pictures: Sequence[str] = ()  # names of image files in the same folder
     command: str = "transduce compare"

@@ -58,7 +58,7 @@ class Ahead(nn.Module):
         are. Stern et al. draw one head for each batch.
         """
         others = len(self.heads)
-        # The same on a CPU and a GPU; below 1: stays.
+        # Drawn on the CPU, so equal on a GPU. A row with a number below 1 does not change.
         chosen = torch.randint(2 * others, (x.size(0),)) - others + 1
         mixed = x.clone()
         for i, head in enumerate(self.heads, start=1):

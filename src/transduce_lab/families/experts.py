@@ -22,7 +22,7 @@ class Experts(nn.Module):
     training adds noise to the gates, and learns its standard deviation (section 2.1 of Shazeer et al.).
     """
 
-    is_sparse = True  # some parameters get no gradient from a batch
+    is_sparse = True  # a batch may give some parameters no gradient
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -95,7 +95,7 @@ def noisy_balance_loss(clean: Tensor, gates: Tensor, deviation: Tensor, chosen: 
     lowest, next_lowest = gates.topk(k + 1, dim=-1).values[:, k - 1 :].split(1, dim=-1)
     # The k-th largest gate of the other experts.
     threshold = torch.where(gates >= lowest, next_lowest, lowest)
-    # That other noise lets the expert be chosen.
+    # The probability that other noise would choose the expert.
     probability = torch.special.ndtr((clean - threshold) / deviation)
     return squared_variation(importance) + squared_variation(probability.sum(dim=0))
 

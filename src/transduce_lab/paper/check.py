@@ -29,7 +29,7 @@ from transduce.training.run_card import (
 )
 from transduce.training.schedule import limits
 
-MARKER = ".check"  # in the folder of a check: the hash of the options of the checked training
+MARKER = ".check"  # file in the folder of a check, with the hash of the checked training's options
 AT_ONCE_MINUTES = 1e-9  # a time limit that ends a training run before its next update
 
 
@@ -96,7 +96,7 @@ def check(folder: Path, out: Path) -> bool:
 
 
 def mark(out: Path, options: str) -> None:
-    """Mark `out` as the check of a run whose options have this hash. Raises UserError if it is something else."""
+    """Mark `out` as the check of a run whose options have this hash. Raises UserError if `out` is something else."""
     marker = out / MARKER
     if (out / model_folder.CONFIG).exists() and not (
         marker.is_file() and marker.read_text("utf-8").strip() == options

@@ -42,9 +42,9 @@ class Scale(NamedTuple):
     """Statistics of dot products of random vectors of width d_k (footnote 4 of section 3.2.1)."""
 
     d_k: int
-    variance: float  # of q k, for components of variance 1
+    variance: float  # variance of q k, for components of variance 1
     gradient: float  # norm of the derivative of softmax(q k) by the scores q k, mean over queries
-    gradient_scaled: float  # of softmax(q k / sqrt(d_k))
+    gradient_scaled: float  # the same of softmax(q k / sqrt(d_k))
 
 
 def scale_of_dot_products(widths: Sequence[int], seed: int = 1) -> list[Scale]:

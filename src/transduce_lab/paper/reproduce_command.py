@@ -116,7 +116,7 @@ def _compute(
 
 
 def _check(folder: Path, out: Path | None) -> None:
-    from transduce_lab.paper.check import check  # torch: too slow for --help
+    from transduce_lab.paper.check import check  # imports torch: too slow for --help
 
     if not check(folder, out or Path(f"{folder.resolve()}.check")):
         raise SystemExit(1)
@@ -126,7 +126,12 @@ def _table(
     what: str, out: Path, options: Mapping[str, Any], seeds: int, rows: Sequence[str], budget: float
 ) -> tuple["Table", list[str]]:
     """A table, and sentences about failed trainings."""
-    from transduce_lab.paper import table1, table2, table3, table4  # torch: too slow for --help
+    from transduce_lab.paper import (  # imports torch: too slow for --help
+        table1,
+        table2,
+        table3,
+        table4,
+    )
 
     if what == "table1":
         return table1.table(out), []

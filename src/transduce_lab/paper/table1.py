@@ -30,11 +30,11 @@ except ImportError:  # Windows
 REPEATS = 3
 TIMED_WIDTH = 512
 LENGTHS = tuple(2**power for power in range(6, 14))  # 64 to 8,192
-NUM_FITTED = 4  # the exponents are fitted to so many of the longest lengths
+NUM_FITTED = 4  # number of the longest lengths to which the exponents are fitted
 CROSSING_WIDTHS = (64, 128, 256, 512, 1024)
 # The timed layer's index in a stack: a dilated convolution then reads positions 27 apart.
 TIMED_DEPTH = 3
-COUNTED_LENGTHS = (128, 256, 512)  # for counting sequential operations and path lengths
+COUNTED_LENGTHS = (128, 256, 512)  # lengths for counting sequential operations and path lengths
 TABLE1 = definition("table1")
 CLAIMS: dict[str, dict[str, str]] = TABLE1["claims"]
 MEASURE = f"import json, sys; from {__name__} import _measure; print(json.dumps(_measure(*json.loads(sys.argv[1]))))"
@@ -53,7 +53,7 @@ def measure(name: str, lengths: Sequence[int], d: int) -> list[Cost]:
     command = [sys.executable, "-P", "-c", MEASURE, json.dumps([name, list(lengths), d])]
     process = None
     interrupts = list[int]()
-    # Until `process` is known.
+    # Keeps Ctrl-C until `process` is known.
     before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
     try:
         process = subprocess.Popen(

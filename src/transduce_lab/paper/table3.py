@@ -46,7 +46,7 @@ class Row:
 
     group: str
     printed: Printed
-    changes: str = ""  # as printed
+    changes: str = ""  # the changes as the paper prints them
     model: ModelConfig = BASE
     train: Mapping[str, Any] = field(default_factory=dict)
 

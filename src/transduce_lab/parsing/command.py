@@ -50,7 +50,10 @@ def parse(
         ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
     """
     options = parse_assignments(assignments)
-    from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help
+    from transduce.decoding.loading import (  # imports torch: too slow for --help
+        decode_config,
+        load_models,
+    )
     from transduce_lab.parsing.parser import Parser
 
     check_output(output, [input])
@@ -92,7 +95,7 @@ def evaluate_trees(call: Evaluation) -> None:
             )
         scores = score_brackets(map(str, gold), lines, parameters)
     else:
-        # Torch: too slow for --help.
+        # Imports torch: too slow for --help.
         from transduce.decoding.loading import (
             decode_config,
             load_models,

@@ -94,11 +94,11 @@ class Measured(NamedTuple):
     """The parses of the gold trees' sentences, and the scores of these parses."""
 
     parses: list[str]  # one line per sentence
-    scores: BracketScores  # as EVALB scores the parses
-    agreed: BracketScores  # with the gold trees' punctuation tags, so EVALB excludes no parse
+    scores: BracketScores  # EVALB's scores of the parses
+    agreed: BracketScores  # scores with the gold trees' punctuation tags, so that EVALB excludes no parse
     changed: int  # number of parses that differ from those of the unconstrained search
     unconstrained: (
-        BracketScores  # of the unconstrained search; with the gold trees' punctuation tags
+        BracketScores  # scores of the unconstrained search, with the gold trees' punctuation tags
     )
 
 

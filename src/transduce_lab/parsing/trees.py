@@ -141,7 +141,7 @@ def simplify(tree: Tree) -> Tree | None:
     The labels NP-SBJ and NP=2 become NP. If a root has a label in ROOTS and its only child is a constituent, the child
     becomes the root. A single leaf gets a root.
     """
-    labels = list[str]()  # of each open node
+    labels = list[str]()  # label of each open node
     done = [list[Tree]()]  # the complete children of each open node
     for node in tree.walk():
         if node is None:

@@ -28,7 +28,7 @@ from transduce.wings.cluster.translating import (
     translate_shard,
 )
 
-# At least so many, if the input is long enough: then all workers finish at about the same time.
+# Minimum for long inputs, so that all workers finish at about the same time.
 SHARDS_PER_WORKER = 4
 MAX_SHARD_CHUNKS = 4  # maximum length of a text's shard, in chunks of CHUNK_LINES
 

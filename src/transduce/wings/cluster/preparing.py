@@ -118,7 +118,7 @@ def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
         for number, (corpus, cut) in enumerate(zip(data.corpora, plan.cuts(shard), strict=True)):
             own = passes.data_of(data, corpus)
             languages = passes.languages_in(data, corpus)
-            # Without the tags of a synthetic corpus, as the rules see the texts.
+            # The rules see the texts without the tags of a synthetic corpus.
             first, pairs = (
                 passes.with_normalised_texts(_part(corpus.files, languages, *part), data, tokenizer)
                 for part in ((0, CHUNK), cut)

@@ -20,8 +20,8 @@ from transduce.system.files import digest, make_folder, to_json, write_text
 
 PACKAGE, PLAN = "transduce", "plan.json"
 PLAN_FORMAT = 1  # plans with another format are refused
-SHARD_DIGITS = 5  # in names, padded with zeros so that names sort by number
-MAX_SHARDS_NAMED = 10  # in an error message
+SHARD_DIGITS = 5  # digits in file names, with zeros in front so that names sort by number
+MAX_SHARDS_NAMED = 10  # maximum in an error message
 
 NumShards = int | Callable[[int], int]  # the number, or a function from the total length to it
 
@@ -156,7 +156,7 @@ def agree(
             unit(sum(lengths), number),
         )
         make_folder(folder)
-        if not (folder / PLAN).exists():  # else another shard has just written one
+        if not (folder / PLAN).exists():  # otherwise, another process has just written the plan
             write_text(folder / PLAN, to_json({"format": PLAN_FORMAT} | dataclasses.asdict(new)))
     plan = read_plan(folder)
     for difference in _differences(

@@ -80,7 +80,7 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
     own = Translator(TorchEngine([model.model]), model.tokenizer, model.config.decode)
     pairs = held_out(model, CHECK_SENTENCES)
     sentences = _sentences(own, pairs)
-    # Else the pairs are of another domain, or in other languages.
+    # The phrasebook is of another domain, or in other languages.
     is_own = pairs[0].origin.file != PHRASEBOOK
     references = [pairs[i].target for i in sentences.numbers] if is_own else None
     expected = own.search(own.engine, sentences, 1)
@@ -130,7 +130,7 @@ def compare(
     references: Sequence[str] | None = None,
 ) -> Check:
     """Compare the best hypotheses of our own search (`expected`) with those of an engine (`found`)."""
-    # Here, because only the first translation with a model needs it.
+    # Imported here because only the first translation with a model needs it.
     from sacrebleu.metrics.chrf import (
         CHRF,
     )

@@ -83,7 +83,7 @@ def _empty_spec(config: ModelConfig, alignment_layer: int) -> Any:
     encoder = transformer_spec.TransformerEncoderSpec(
         config.num_encoder_layers, config.num_heads, **options
     )
-    # To get the heads' mean.
+    # CTranslate2 then returns the mean over the heads.
     options |= {
         "alignment_layer": alignment_layer,
         "alignment_heads": config.num_heads,

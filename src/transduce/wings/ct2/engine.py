@@ -37,9 +37,12 @@ if TYPE_CHECKING:
     from transduce.decoding.types import Weights
 
 PATIENCE = 1.25  # a search ends with PATIENCE x beam_size hypotheses; 99 % of translations equal ours (1.0: 98 %)
-CHECK_FILE = "check.json"  # in the folder of a converted model: its comparison with our own search
-MAX_LOOPS = 0.02  # share of the sentences; the search is repeated for a loop
-# What an engine may certainly lose, and how much of its loss may be chance (so that a few sentences excuse little):
+CHECK_FILE = (
+    "check.json"  # the comparison of a converted model with our own search, in the model's folder
+)
+MAX_LOOPS = 0.02  # maximum share of sentences with loops; each loop needs a second search
+# The maximum loss of an engine that is certain, and the maximum error of its mean loss (so that few sentences don't
+# excuse a large loss):
 MAX_CHRF_LOSS, MAX_CHRF_ERROR = 0.3, 1.0  # chrF points
 MAX_SCORE_LOSS, MAX_SCORE_ERROR = 0.05, 0.1  # length-penalised nats
 WORSE = Refusal("its translations are worse than those of our own search")
@@ -63,14 +66,14 @@ class Check(NamedTuple):
     sentences: int
     more_loops: int  # sentences that only the engine translates by a loop
     same: int  # sentences that both engines translate to the same tokens
-    score: Loss  # of our model's scores
-    chrf: Loss | None  # against the references, if there are any
+    score: Loss  # loss of our model's score
+    chrf: Loss | None  # loss of chrF against the references, if there are any
 
     def __str__(self) -> str:
         if not self.sentences:
             return "nothing can be compared, because every sentence becomes a loop"
         what = f"{self.same} of {self.sentences} sentences get the same translation as from torch"
-        what += f", {self.more_loops} more become loops" if self.more_loops else ""
+        what += f", additional loops: {self.more_loops}" if self.more_loops else ""
         if self.chrf:
             return f"{what}, and chrF differs by {-self.chrf.mean:+z.2f} ± {self.chrf.error:.2f}"
         return f"{what}, and our model's scores differ by {-self.score.mean:+z.4f} ± {self.score.error:.4f}"
@@ -128,7 +131,7 @@ class CTranslate2Engine:
 
     @property
     def _translator(self) -> Any:
-        # Its threads stayed in the other process: a search would wait forever.
+        # The engine's threads stayed in the parent process: a search would wait forever.
         if os.getpid() != self._process:
             raise UserError(
                 "The model was loaded before this process forked.", "Load it in this process."
@@ -203,7 +206,7 @@ class CTranslate2Engine:
                 # Undoes CTranslate2's division by length ^ alpha.
                 if len(pieces) < limit and not config.no_repeat_ngram:
                     log_probs[i][tuple(pieces)] = score * (len(pieces) + 1) ** alpha
-                else:  # forced to end at the limit, as in our own search, or without the probabilities of n-grams
+                else:  # the score is no sum of probabilities: the limit forced the end, or n-grams were forbidden
                     unscored[i, tuple(pieces[:limit])] = None
         if unscored:
             sources = [request.sources[i] for i, _ in unscored]

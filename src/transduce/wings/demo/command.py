@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from transduce.wings.phrasebook.examples import Example
 
 MAX_SHOWN_SENTENCES = 8
-TRAINING_SECONDS = 140  # for all updates, if the machine is fast enough
+TRAINING_SECONDS = 140  # time for all updates, if the machine is fast enough
 MIN_UPDATES = 2000  # 2,000 updates reach 92.0 BLEU; 1,600 reach 88.2
 PACE = (  # options of the recipe that change with the number of updates
     "train.steps",
@@ -60,7 +60,7 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
             "Leave out data.test and data.directions.",
         )
     from transduce.training.distributed import check_single_process
-    from transduce.training.run import train  # torch: too slow for --help
+    from transduce.training.run import train  # imports torch: too slow for --help
     from transduce.wings.phrasebook.examples import examples
 
     check_single_process("transduce demo")

@@ -45,7 +45,7 @@ UNSPECIFIED_LANGUAGES = (
     "und",
     "mul",
 )
-# Around parts that stay as they are, in a text to translate in markup: around words, or pictures and the like.
+# Tags around parts of a markup text that must not change: around words, and around pictures and the like.
 KEPT_WORD = ('<kept-by-transduce translate="no">', "</kept-by-transduce>")
 KEPT_OBJECT = ("<svg kept-by-transduce>", "</svg kept-by-transduce>")
 
@@ -70,9 +70,12 @@ class Slot(NamedTuple):
     kind: TextKind = PLAIN_TEXT
     # For an attribute of a tag, or a text in an embedded element, inside another slot: the index of that slot.
     within: int | None = None
-    tag: tuple[int, int] = (0, 0)  # there: begin and end of the tag or the element in the file
+    tag: tuple[int, int] = (
+        0,
+        0,
+    )  # if `within` is set: begin and end of that tag or element in the file
     branched: Branched | None = None  # the branches of an ICU message, translated one by one
-    # Outside the slot; they mark that a person must review a new translation.
+    # Edits outside the slot, which say that a person must review a new translation.
     marks: tuple[Edit, ...] = ()
 
     @property
@@ -171,13 +174,13 @@ class Document:
 
 
 def _translation(slot: Slot, rest: Iterator[str]) -> str:
-    """The translation of a slot, from those of its texts, the next of `rest`."""
+    """The translation of a slot, from the next items of `rest`, the translations of the slot's texts."""
     its = [next(rest) for _ in slot.texts]
     return slot.branched.write(its) if slot.branched else its[0]
 
 
 def without_kept_marks(translation: str) -> str:
-    """Remove the marks around parts that stay."""
+    """Remove the tags KEPT_WORD and KEPT_OBJECT."""
     for mark in (*KEPT_WORD, *KEPT_OBJECT):
         translation = translation.replace(mark, "")
     return translation

@@ -1,6 +1,6 @@
-"""Recognises files whose lines are no texts, such as `.json`, and says how to convert them.
+"""Recognises files whose lines are not texts, such as `.json`, and says how to convert them.
 
-The suffix decides. If it is unknown, or also the code of a language, the lines decide.
+The suffix of the file name decides. If the suffix is unknown, or also a language code, the lines decide.
 """
 
 import re
@@ -18,7 +18,7 @@ from transduce.text.plain import STANDARD_INPUT, read_pieces, suffixes
 class ForeignFormat(NamedTuple):
     """A format that transduce can't read."""
 
-    name: str  # with an article
+    name: str  # name with an article, for messages
     advice: str  # what to do with the file
 
 
@@ -100,9 +100,13 @@ BINARY_FORMATS = frozenset(
 
 MAX_SAMPLE_BYTES = 1 << 16
 MAX_SAMPLE_LINES = 200
-MIN_SHARE_OF_LINES = 0.5  # of the lines that are no comments
-MIN_SHARE_OF_TIMES = 0.2  # subtitles have about a line with times for each line or two of text
-MIN_DISTINCT_NAMES = 0.9  # of the names before colons; people in a conversation speak several times
+MIN_SHARE_OF_LINES = 0.5  # minimum share of the lines, without comments
+MIN_SHARE_OF_TIMES = (
+    0.2  # minimum share of lines with times; subtitles have one for each line or two of text
+)
+MIN_DISTINCT_NAMES = (
+    0.9  # minimum share of different names before colons; in a conversation, names recur
+)
 COMMENT_LINE = re.compile(r"\s*(?:[#;%!]|//|/\*|\*/?(?:\s|$)|<!--|--\s)")
 JSON_LINE = re.compile(
     r"""\s*(?:"[^"]*"\s*:\s*["'\[{\w-]|\{\s*["']|\[\s*["'{]|[\]}\[{]+[,;]?\s*$|'[\w. -]+'\s*(?::|=>))"""
@@ -129,7 +133,7 @@ STATEMENT_LINE = re.compile(
 
 
 def foreign_format(file: str) -> tuple[ForeignFormat, bool] | None:
-    """The format of a file whose lines are no texts, and whether its suffix says so; None for a file of texts."""
+    """The format of a file whose lines are not texts, and whether its suffix says so; None for a file of texts."""
     suffix = suffixes(file)[0]
     known = BY_SUFFIX.get(suffix)
     is_language = LANGUAGE_CODE.fullmatch(suffix[1:]) is not None
@@ -152,7 +156,7 @@ def unknown_document(name: str) -> UserError:
 
 
 def _look(file: str, known: ForeignFormat | None) -> ForeignFormat | None:
-    """The format of a file by its first lines; None if they look like texts. `known` is the one of its suffix."""
+    """The format of a file by its first lines; None if they look like texts. `known` is the format of its suffix."""
     sample = b""
     for piece in read_pieces(file):
         sample += piece
@@ -168,7 +172,7 @@ def _look(file: str, known: ForeignFormat | None) -> ForeignFormat | None:
 
 
 def format_of_lines(lines: Sequence[str]) -> ForeignFormat | None:
-    """The format that the lines of a file look like, or None if they look like texts; blank ones are left out."""
+    """The format that the lines of a file look like, or None if they look like texts; ignores blank lines."""
     if not lines:
         return None
 

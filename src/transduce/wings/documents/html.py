@@ -50,12 +50,13 @@ INLINE_NAMES = (
     "a abbr acronym b bdi bdo big cite code data del dfn em embed font i img ins kbd mark nobr q rb rp rt rtc ruby s "
     "samp small span strike strong sub sup time tt u var wbr "
 )
-# In a sentence, they stand for a picture, a player and the like; texts inside are for browsers that can't show them.
+# Elements that stand for a picture, a player and the like in a sentence; texts inside are for browsers that can't show
+# them.
 EMBEDDED = frozenset(
     ["audio", "canvas", "iframe", "map", "math", "object", "picture", "svg", "video"]
 )
 INLINE = frozenset(INLINE_NAMES.split()) | EMBEDDED
-CLOSED = frozenset(["svg", "math", "iframe"])  # of EMBEDDED
+CLOSED = frozenset(["svg", "math", "iframe"])  # elements of EMBEDDED that are not opened
 MAX_EMBEDDED_LEVELS = 4
 SKIPPED = frozenset(["pre", "listing", "template"])  # in addition to protected elements
 SPOKEN = (
@@ -86,7 +87,7 @@ BUTTONS = ("submit", "button", "reset")
 PAGE_ELEMENTS = (
     "html",
     "body",
-)  # whose language is often wrong, and the user asks to translate the page
+)  # their lang attributes are ignored: they are often wrong, and the user wants a translation
 # An address, hashtag or name of a user, which sites often cut into several elements.
 SHOWN_ADDRESS = re.compile(r"(?:https?://|ftp://|www\.|mailto:)\S+|[#@]\w[\w.@-]*")
 PART_OF_ADDRESS = re.compile(r"\S*\w[./:@]\w\S*")
@@ -101,12 +102,12 @@ class _Run:
     end: int = -1
     tags: list[Piece] = field(default_factory=list)
     embedded: list[range] = field(default_factory=list)  # indices of the pieces of elements
-    # Elements that stay as they are, though they don't say so.
+    # Elements that must not change, although the page does not declare it.
     kept: list[range] = field(default_factory=list)
 
 
 class _Place(NamedTuple):
-    """Where a text is: in another text, and there in the tag or element from `begin` to `end` in the file."""
+    """The place of a text inside another text: in the tag or element from `begin` to `end` in the file."""
 
     within: int | None = None  # index of the slot of the other text
     begin: int = 0
@@ -148,9 +149,9 @@ class _Reader:
         self.elements = list(pieces(text, html=True))
         self.slots = list[Slot]()
         self._line_ends = [match.start() for match in re.finditer("\n", text)]
-        # For each piece, whether it stays as it is.
+        # For each piece, whether it must not change.
         self._stays = [False] * len(self.elements)
-        # Elements that stay, except for an element inside.
+        # Untranslated elements with an inner element that is translated.
         self._mixed = set[int]()
         if re.search(r"(?i)\blang=|\btranslate=.?yes", text):
             self._find_untranslated(source)
@@ -179,7 +180,7 @@ class _Reader:
             if outer.stays and not inner.stays:
                 for element in reversed(opened):
                     if element.first in self._mixed:
-                        break  # the elements around it are, too
+                        break  # then the elements around it are in `_mixed`, too
                     if element.stays:
                         self._mixed.add(element.first)
             if piece.kind == "open":

@@ -16,7 +16,7 @@ from transduce.inline.placeholders import intact
 from transduce.text.formats import MESSAGE
 from transduce.wings.documents.plurals import categories
 
-MAX_TEXTS = 64  # of a message
+MAX_TEXTS = 64  # maximum number of texts in a message
 ARGUMENT = re.compile(
     r"\{\s*+(?P<name>\w++)\s*+,\s*+(?P<kind>plural|selectordinal|select)\s*+,"
     r"(?P<offset>\s*+offset:\d++)?(?P<gap>\s*+)"
@@ -100,7 +100,7 @@ def branched(text: str, language: str) -> Branched | None:
         texts = list(islice(_texts(choice), MAX_TEXTS + 1))
     except (ValueError, RecursionError):
         return None
-    # The argument with an offset stands for another number than # does.
+    # With an offset, the argument and # stand for different numbers.
     has_offset = "offset:" in content and len(ARGUMENT.findall(content)) > 1
     if end < len(content) or isinstance(choice, str) or len(texts) > MAX_TEXTS or has_offset:
         return None
@@ -109,7 +109,10 @@ def branched(text: str, language: str) -> Branched | None:
 
 
 def _parse(text: str, at: int, plural: str) -> tuple[_Parts, int]:
-    """The parts of the message that begins at an index, and the index behind it. Raises ValueError if it is unclear."""
+    """The parts of the message that begins at an index, and the index behind it.
+
+    Raises ValueError if the message is ambiguous.
+    """
     parts: _Parts = [""]
     while special := SPECIAL.search(text, at):
         parts.append(text[at : special.start()])
@@ -152,7 +155,7 @@ def _parse_argument(text: str, found: re.Match[str], plural: str) -> tuple[_Argu
 
 
 def _whole(parts: _Parts, chosen: dict[str, str], language: str) -> ALTERNATIVES:
-    """Move the words around the first argument into its branches. `chosen` are the keys of arguments further out."""
+    """Move the words around the first argument into its branches. `chosen` maps outer arguments to branches."""
     for i, part in enumerate(parts):
         if isinstance(part, str):
             continue
@@ -183,7 +186,7 @@ def _in_language(argument: _Argument, language: str) -> dict[str, _Parts]:
     one = branches.get("one", other)
     is_singular, used = categories(language, ordinal=argument.kind == "selectordinal")
     if not (is_singular or intact(_shown(one), _shown(other), MESSAGE)):
-        one = other  # it is also for 21
+        one = other  # "one" is also for 21, so its text can't be used
     return exact | {
         category: one if category == "one" else branches.get(category, other) for category in used
     }

@@ -10,7 +10,7 @@ def read_text(file: DocumentFile) -> Document:
     """The non-blank lines, without leading and trailing spaces."""
     text, codec = decode(file.content, file.name)
     slots = list[Slot]()
-    begin = 0  # begin: of the current line
+    begin = 0  # begin: where the current line begins
     for number, line in enumerate(text.split("\n"), 1):
         inner = line.strip(EDGE_CHARACTERS)
         if inner.strip():

@@ -1,4 +1,4 @@
-"""`transduce translate` for files whose lines may be no texts."""
+"""`transduce translate` for files whose lines may not be texts."""
 
 from transduce.system.errors import UserError
 from transduce.wings.documents.foreign_files import BINARY_FORMATS, foreign_format

@@ -8,14 +8,14 @@ from typing import NamedTuple
 from transduce.system.errors import UserError
 
 CLDR_ORDER = ("zero", "one", "two", "few", "many", "other")
-# The numbers below it have all forms of a language, except forms for round millions.
+# The numbers below this one need all plural forms, except forms for round millions.
 NUMBERS_TRIED = 200
 
 
 class Plurals(NamedTuple):
-    number: int  # of forms
+    number: int  # number of forms
     singular: int | None  # index of the form for the number 1; None: every number has the same form
-    # The form for 1 is for no larger number; in Russian, it is also for 21.
+    # Whether the form for 1 is used only for 1; in Russian, it is also used for 21.
     is_singular: bool = True
 
 
@@ -55,12 +55,14 @@ def plural_rule(language: str, name: str) -> str:
     number, rule = PLURALS.get(str(locale)) or PLURALS.get(locale.language) or (1, "")
     if number == 1:
         rule = to_gettext(locale.plural_form).replace("plural=(0);", "plural=0;")
-        return rule if has_plurals(rule) else TWO_FORMS_RULE  # no valid C for some languages
+        return (
+            rule if has_plurals(rule) else TWO_FORMS_RULE
+        )  # for some languages, Babel's rule is not valid C
     return f"nplurals={number}; plural={rule};"
 
 
 def categories(language: str, *, ordinal: bool) -> tuple[bool, list[str]]:
-    """Whether the category "one" is for no number above 1, and the categories of a language for ICU messages.
+    """Whether the category "one" is used for no number above 1, and the categories of a language for ICU messages.
 
     Raises ValueError if Babel is missing or does not know the language.
     """

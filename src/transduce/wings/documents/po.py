@@ -24,13 +24,13 @@ from transduce.wings.documents.plurals import Plurals, has_plurals, plural_rule,
 HEADER_CHARSET = re.compile(rb'(?m)^(?:msgstr[ \t]+)?"Content-Type:[^"\n]*charset=([\w.:-]+)')
 HEADER_LANGUAGE = re.compile(r"^(?:X-)?Language:[ \t]*([\w@-]+)", re.MULTILINE)  # X-Language: by Qt
 CONTENT_TYPE = re.compile(r"^Content-Type:.*?charset=([\w.:-]+)", re.MULTILINE)
-# Of templates and of files that msginit makes from them.
+# Charsets of templates, and of files that msginit makes from templates.
 OPEN_CHARSETS = (
     b"CHARSET",
     b"ASCII",
     b"US-ASCII",
 )
-# Stand for the translators' names in files of GNOME and KDE.
+# Messages of GNOME and KDE in whose place translators write their names.
 CREDITS = (
     "translator-credits",
     "translator_credits",
@@ -74,12 +74,12 @@ class _String:
 @dataclass
 class _Message:
     line: int = 0
-    begin: int = 0  # of the first line after the comments and flags in the file
-    flags: int | None = None  # begin of the first line of flags
+    begin: int = 0  # where the message's first line after comments and flags begins
+    flags: int | None = None  # where the first line of flags begins
     is_fuzzy: bool = False
-    # By keyword: msgid, msgid_plural, msgctxt.
+    # Strings by keyword: msgid, msgid_plural, msgctxt.
     strings: dict[str, _String] = field(default_factory=dict)
-    # By index of the plural form; 0 without a plural.
+    # Translations by index of the plural form; the index is 0 without a plural.
     translations: dict[int, _String] = field(default_factory=dict)
 
 
@@ -324,7 +324,9 @@ def _slots(message: _Message, forms: Plurals, newline: str, file: DocumentFile) 
     last = max(string.end for string in message.translations.values())
     one = message.strings["msgid"].value
     many = message.strings.get("msgid_plural", message.strings["msgid"]).value
-    uses_one = forms.is_singular or intact(one, many, MESSAGE)  # not "One file" for 21 files
+    uses_one = forms.is_singular or intact(
+        one, many, MESSAGE
+    )  # otherwise, "One file" would also be shown for 21 files
     for number in range(forms.number):
         text = one if number == forms.singular and uses_one else many
         string = message.translations.get(number)

@@ -31,15 +31,15 @@ NO_WORD = "(?:(?<![\u30a1-\u30ff])|(?![\u30a1-\u30ff]))"  # not within a word in
 HIDDEN_OR_BREAK = re.compile(
     rf"{HIDDEN}|(?<=\S) (?=\S)|(?<=[{BREAKABLE}])(?<![{NEVER_LAST}])(?=[{BREAKABLE}])(?![{NEVER_FIRST}]){NO_WORD}"
 )
-PAUSES = "、。，：；？！…"  # lines end after these, or at a blank, if there are enough of them
+PAUSES = "、。，：；？！…"  # lines end after these signs or at blanks, if a text has enough of both
 
 
 class _Break(NamedTuple):
     """A place where a line may end."""
 
-    end: int  # of the line
+    end: int  # where the line ends
     next_begin: int  # where the next line begins
-    column: int  # number of shown characters before
+    column: int  # number of shown characters before this place
 
 
 class Cue(NamedTuple):
@@ -64,10 +64,10 @@ def read_cues(content: bytes, name: str) -> list[Cue]:
 def _cues(text: str) -> Iterator[Cue]:
     line = 1
     counted = 0  # line: the line number of the character at index `counted`
-    times: tuple[float, float] | None = None  # of the last cue
+    times: tuple[float, float] | None = None  # times of the last cue
     is_webvtt = text.startswith(("WEBVTT", "\ufeffWEBVTT"))
     for block in LINES_WITHOUT_BLANK.finditer(text):
-        # Several if the blank line between two cues is missing.
+        # A block has several timings if the blank line between two cues is missing.
         timings = list(TIMING.finditer(text, *block.span()))
         if timings and len(LINE_END.findall(text, block.start(), timings[0].start())) > 1:
             continue  # a note or a style
@@ -77,7 +77,7 @@ def _cues(text: str) -> Iterator[Cue]:
             for timing, end in zip(timings, ends, strict=False)
         ]
         if times and not (timings or is_webvtt or block.group().strip().isdigit()):
-            # SubRip has no notes, so this is more text of the last cue.
+            # SubRip has no notes, so this block is more text of the last cue.
             spoken = [(*block.span(), times)]
         for begin, end, times in spoken:
             raw = text[begin:end]

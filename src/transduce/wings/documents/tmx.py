@@ -33,7 +33,7 @@ from transduce.wings.documents.xml import (
 )
 
 MAX_SEGMENT_CHARACTERS = 1_000_000
-MAX_LANGUAGES_NAMED = 8  # in an error message
+MAX_LANGUAGES_NAMED = 8  # maximum in an error message
 # Names of elements whose content is code.
 FORMATTING = r"(?:[\w.-]+:)?(?:bpt|ept|it|ph|ut)(?=[\s/>])"
 TAG = re.compile(
@@ -46,10 +46,10 @@ NOT_A_TAG = re.compile(r"<!\[CDATA\[(.*?)\]\]>|<!--.*?-->|<\?.*?\?>", re.DOTALL)
 class _Variant(NamedTuple):
     """The text of a unit in one language."""
 
-    language: str  # as spelled in the file
+    language: str  # language code as spelled in the file
     element: Element  # <tuv>
     segment: Element  # <seg>
-    content: str  # of the segment, as XML
+    content: str  # content of the segment, as XML
 
 
 class _Memory(NamedTuple):
@@ -164,7 +164,8 @@ def segment_text(raw: str, name: str, line: int) -> str:
 def _without_formatting(raw: str) -> str:
     """Remove the tags of a segment, and the content of formatting elements.
 
-    Two blanks around such an element join. Words around a line break or the tag of a block get a blank between them.
+    Two blanks around a formatting element become one. Words around a line break or the tag of a block get a blank
+    between them.
     """
     parts = [""]
     codes = [(0, 0)]  # spans of formatting elements, each before its part
@@ -214,7 +215,7 @@ def choose_languages(codes: tuple[str, ...], origin: str, *wanted: str) -> tuple
         (sum(distance for distance, *_ in choice), choice[0][1], [place for *_, place in choice])
         for choice in product(
             *(near[: len(wanted)] for near in candidates)
-        )  # enough for codes that all differ
+        )  # enough candidates for different codes
         if len({place for *_, place in choice}) == len(choice)
     ]
     return tuple(codes[place] for place in min(choices)[2]) if choices else None

@@ -32,8 +32,8 @@ from transduce.wings.documents.xml import (
 SEGMENT_TAG = re.compile(rb"<(?:[^\s:/>]+:)?segment[\s/>]")
 UNIT_NAMES = ("trans-unit", "segment")  # in 1.x and in 2.x
 PO_HEADER = "x-gettext-domain-header"  # the restype of a unit that po2xliff makes of the header of a PO file
-MAX_LEVELS = 20  # of elements in a unit, around its segments
-# Of a target in 1.x, of a segment in 2.x.
+MAX_LEVELS = 20  # maximum levels of elements around a unit's segments
+# States of translated texts: of a target in 1.x, of a segment in 2.x.
 UNTRANSLATED_STATES = (
     "new",
     "needs-translation",
@@ -49,10 +49,10 @@ class _Segment(NamedTuple):
     unit: Unit
     source: Element
     target: Element | None
-    whole_target: Element | None  # with all segments of the unit
+    whole_target: Element | None  # the target with all segments of the unit
     before_target: Element  # the element after which a new target is inserted
-    text: tuple[str, TextKind]  # of the source
-    states: set[str | None]  # of the unit and its target
+    text: tuple[str, TextKind]  # text and kind of the source
+    states: set[str | None]  # states of the unit and its target
 
     @property
     def translation(self) -> str:
@@ -182,7 +182,7 @@ def _slot(text: str, segment: _Segment, file: DocumentFile) -> Slot:
     if not slot.begin <= mark.begin < slot.end:
         return slot._replace(marks=(mark,))
 
-    # In place of an empty element.
+    # The new text replaces an empty element.
     begin = mark.begin - slot.begin
     rest = mark.end - slot.begin
     return slot._replace(

@@ -19,7 +19,7 @@ from transduce.wings.documents.document import Edit, Slot, decode, decode_pieces
 XML_ENCODING = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 UTF16_BY_FIRST_BYTES = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}  # without a byte order mark
 XML_DECLARATION_BYTES = 1024
-INHERITED_ATTRIBUTES = (  # they hold for the elements inside, too
+INHERITED_ATTRIBUTES = (  # attributes that also apply to the elements inside
     "srclang",
     "state",
     "approved",
@@ -36,9 +36,9 @@ INDENTATION = re.compile(r"(?:\r?\n)?[ \t]*\Z")
 WHOLE_CDATA = re.compile(r"\s*<!\[CDATA\[(?P<text>(?:[^\]]|\](?!\]>))*+)\]\]>\s*")
 ILLEGAL = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
 ILLEGAL_CHARACTER = re.compile(ILLEGAL)
-# Of CDATA, as soon as the illegal characters are removed.
+# Would end CDATA after the illegal characters are removed.
 HIDDEN_END = re.compile(rf"\]{ILLEGAL}*\]{ILLEGAL}*>")
-# Of expat.
+# Error messages of expat.
 TRUNCATION_ERRORS = (
     "no element found",
     "unclosed token",
@@ -117,7 +117,7 @@ class Unit(NamedTuple):
 class UnitReader:
     """Finds translation units in a stream of bytes."""
 
-    name: str  # of the file
+    name: str  # name of the file
     root: str  # the name of the root element
     units: Collection[str]  # the names of the units' elements
     levels: int  # limits the depth of the descendants in each unit
@@ -134,8 +134,8 @@ class UnitReader:
         self._buffer_begin = 0
         self._characters = 0  # number of characters before the buffer
         self._last_tag = self._last_unit_end = 0  # byte offsets in the file
-        self._line = 0  # of the open unit
-        # Of the open elements down to a unit, as in Unit.
+        self._line = 0  # line of the open unit
+        # Inherited attributes of the open elements around a unit (see Unit.attributes).
         self._attributes: list[dict[str, str]] = [{}]
         self._depth = 0  # number of open elements in the open unit, itself included
         self._open: list[Element] = []  # the recorded open elements

@@ -29,7 +29,7 @@ def export(
         compute_type: Number type for ctranslate2 and argos: float32, int8, int8_float32, int16, float16 or bfloat16.
         valid: Text for the comparison: two text files or one bilingual file; by default text held out from training.
     """
-    from transduce import model_folder  # torch: too slow for --help
+    from transduce import model_folder  # imports torch: too slow for --help
     from transduce.wings.export.exporting import export as run
 
     began = time.monotonic()
@@ -59,7 +59,9 @@ def import_model(
         valid: Text to translate for the comparison: two text files or one bilingual file. By default short German
             sentences if the model translates from German, otherwise short English sentences.
     """
-    from transduce.wings.export.importing import import_model as run  # torch: too slow for --help
+    from transduce.wings.export.importing import (
+        import_model as run,  # imports torch: too slow for --help
+    )
 
     began = time.monotonic()
     if not folder.is_dir():

@@ -33,7 +33,7 @@ from transduce.wings.export.onnx_engine import (
 )
 
 OPSET, IR_VERSION = 17, 8  # opset 17 is the first with LayerNormalization; newer runtimes read both
-MAX_WEIGHT_BYTES = 2**31 - 2**20  # of the weights in a graph
+MAX_WEIGHT_BYTES = 2**31 - 2**20  # maximum size of the weights in a graph
 
 
 class Graph:

@@ -24,7 +24,7 @@ from transduce.tokens.imported_vocabulary import ImportedVocabulary, is_code, la
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.export import marian
 
-ANOTHER_COPY = Hint("Use another copy.")  # of a damaged file
+ANOTHER_COPY = Hint("Use another copy.")  # the hint for a damaged file
 PICKLED_WEIGHTS = "pytorch_model.bin"
 # Entries of config.json and their supported values, the first of which is Marian's default except for NEVER_DEFAULT.
 SUPPORTED_VALUES: dict[str, tuple[object, ...]] = {

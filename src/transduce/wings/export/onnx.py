@@ -57,7 +57,7 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
     model_folder.write_config(folder, replace(model.config, sources=None))
     if (model.folder / model_folder.CONFIDENCE).exists():
         shutil.copy(model.folder / model_folder.CONFIDENCE, folder)
-    # Routes and pivots need them.
+    # Routes and pivots need these scores.
     if model.config.data.directions and (model.folder / model_folder.METRICS).exists():
         metrics = model_folder.read_metrics(model.folder)
         kept = {key: metrics[key] for key in ("directions", "routes") if key in metrics}

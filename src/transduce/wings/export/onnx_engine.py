@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 SOURCE_INPUT, TOKENS, MASK, LOG_PROBS = "source", "tokens", "mask", "log_probs"
-MIN_SOURCE_TOKENS = 512  # of a request; see `OnnxEngine.budget`
+MIN_SOURCE_TOKENS = 512  # minimum size of a request; see `OnnxEngine.budget`
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -104,7 +104,7 @@ class OnnxEngine:
         except Exception as error:  # onnxruntime's errors have no common class
             raise UserError(f"{folder} can't be read by onnxruntime: {error}") from None
         self.weight_bytes = sum((folder / name).stat().st_size for name in (ENCODER, DECODER))
-        # The memory of attention grows with its square.
+        # The memory for attention grows with the square of this number.
         self.max_positions: int | None = max_positions(config)
         # The decoder's inputs that grow with each step, (r, h, t, d), with r = 1 and t = 0.
         self._empty: Arrays = {

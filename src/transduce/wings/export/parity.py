@@ -31,7 +31,7 @@ MAX_SOURCE_TOKENS, EXTRA_TOKENS = (
 # Difference of log-probability below which rounding may decide between two tokens.
 MAX_TIE_NATS = 1e-3
 MIN_IDENTICAL = 0.99  # share of sentences with identical tokens, in float32
-MAX_BLEU_LOSS = 0.3  # of an export in a type other than float32
+MAX_BLEU_LOSS = 0.3  # maximum loss of an export in a type other than float32
 MAX_P_VALUE = 0.05  # a loss with a smaller p-value is significant
 # Parts of a text that exports read differently from our tokenizers, for which they are ordinary text:
 READ_DIFFERENTLY = re.compile("</?s>|<pad>|<unk>")  # special pieces for transformers
@@ -41,7 +41,7 @@ TAGGED = re.compile(">>.*<<")  # a tag at the start of a text
 class Output(NamedTuple):
     """A translation by another program."""
 
-    pieces: list[str]  # without the start and end tokens
+    pieces: list[str]  # pieces without the start and end tokens
     text: str
 
 
@@ -50,7 +50,7 @@ class Runner(NamedTuple):
 
     # Arguments: pairs whose sources to translate, the tags of their target languages, maximum tokens of a translation.
     translate: Callable[[Sequence[Pair], Sequence[str], int], list[Output]]
-    compute_type: str  # that the program uses on this machine
+    compute_type: str  # number type that the program uses on this machine
 
 
 class Parity(NamedTuple):
@@ -60,7 +60,7 @@ class Parity(NamedTuple):
     origin: str  # where the sentences come from, in words
     identical: int  # number of sentences with identical tokens
     compute_type: str  # the number type in which the other program computes on this machine
-    bleu: Comparison | None  # of the model and the export; None for an export in float32
+    bleu: Comparison | None  # BLEU of the model and the export; None for an export in float32
 
     def report(self) -> list[str]:
         """The result in sentences, for the terminal and for README.md."""
@@ -163,7 +163,7 @@ def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
 
 def _identical(ours: Translation, theirs: Output) -> bool:
     """Whether two translations have equal tokens and equal texts, apart from white space."""
-    cut = CUT in ours.flags  # then the other text may be longer
+    cut = CUT in ours.flags  # if ours was cut off, the other text may be longer
     return list(ours.tokens) == theirs.pieces and (
         cut or ours.text.strip() == theirs.text.replace("\n", " ").strip()
     )

@@ -66,7 +66,7 @@ def attention(
     is_page = _is_page(out, chooses_maps=use != "source" or bool(layer or head or mean))
     from transduce.decoding.directions import choose_direction, directions_of
 
-    # Torch: too slow for --help.
+    # Imports torch: too slow for --help.
     from transduce.decoding.loading import (
         decode_config,
         load_models,

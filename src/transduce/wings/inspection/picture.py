@@ -47,7 +47,7 @@ class Picture:
     source: str
     translation: str
     score: float
-    flags: list[str]  # of the translation
+    flags: list[str]  # flags of the translation
     maps: list[Maps]
     search: SearchTree
     positions: list[Positions]  # empty for models without positional encodings

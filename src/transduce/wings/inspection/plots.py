@@ -21,7 +21,7 @@ from transduce.tokens.vocabulary import SPACE
 from transduce.wings.inspection.maps import AttentionUse
 from transduce.wings.inspection.page import drawable
 
-MAX_PIXELS = 12_000  # of the longer side of a picture
+MAX_PIXELS = 12_000  # maximum length of a picture's longer side
 USE_TITLES = {
     "encoder": "self-attention of the encoder",
     "decoder": "self-attention of the decoder",

@@ -36,7 +36,7 @@ class Report:
     facts: Sequence[tuple[str, str]] = ()  # names and values
     scores: Sequence[Score] = ()
     curve: str = ""  # SVG, from `learning_curve`
-    picture: Picture | None = None  # of the attention and search of one sentence
+    picture: Picture | None = None  # the attention and search of one sentence
     examples: Sequence[Example] = ()
     next_steps: Sequence[tuple[str, str]] = ()  # purposes and commands
 

@@ -19,7 +19,7 @@ class Node:
     piece: str
     token: int
     parent: int  # index of the parent node in the previous step; -1 in the first step
-    log_prob: float  # of the hypothesis up to this token
+    log_prob: float  # log-probability of the hypothesis up to this token
     fate: Fate
 
 

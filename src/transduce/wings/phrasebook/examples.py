@@ -46,7 +46,7 @@ def held_out(model: Bundle, count: int) -> list[Pair]:
 
 
 def training_data(folder: Path, data: DataConfig, tokenizer: Tokenizer) -> Path | None:
-    """The prepared corpus from which a model was trained, or None if it is missing or another one has its place."""
+    """The prepared corpus from which a model was trained, or None if it is missing or another corpus now."""
     places = prepared_corpora(folder, data)
     return next((place for place in places if Tokenizer.load(place).same_pieces(tokenizer)), None)
 

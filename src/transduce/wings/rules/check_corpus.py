@@ -15,14 +15,14 @@ from transduce.text.pairs import Origin, Pair
 from transduce.wings.rules.corpus_faults import prevalences, sentences
 from transduce.wings.rules.identify import foreign_share, share_of_wrong_texts
 
-EXAMINED_PAIRS, EXAMINED_BLOCKS = 2_000, 10  # of a corpus, at equal distances
+EXAMINED_PAIRS, EXAMINED_BLOCKS = 2_000, 10  # pairs per corpus, in blocks at equal distances
 
 
 def check_corpora(data: DataConfig, corpora: Sequence[Sequence[StagedPairs]]) -> None:
     """Raise UserError if nearly all texts of a corpus look like another language of the model than their own.
 
-    In a model with one direction, this is a warning unless both sides do, since some languages are hard to tell apart.
-    So is a corpus with many texts in a third language, or with faults of the whole corpus. Trees are not checked.
+    In a model with one direction, one such side only causes a warning, since some languages are hard to tell apart.
+    Many texts in a third language, or faults of the whole corpus, also cause a warning. Trees are not checked.
     """
     if data.symbols:
         return

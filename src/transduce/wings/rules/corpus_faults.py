@@ -22,8 +22,8 @@ from transduce.tokens.normalization import MEANINGLESS, composed
 
 Ints = NDArray[np.int64]
 
-LINE_SPACES = re.compile(r"[\t\n\r]+")  # which an entity can stand for
-# Not the commands of LaTeX, such as \nu.
+LINE_SPACES = re.compile(r"[\t\n\r]+")  # white space that an entity can stand for
+# Line breaks as two characters, but not LaTeX commands such as \nu.
 ESCAPED_LINE_BREAK = re.compile(
     r" *\\(?:r\\n|n(?!u\b|e\b|eq|abla|ot\b|ewline|oindent|ewcommand|ormal)|r(?!\w)) *"
 )
@@ -37,18 +37,20 @@ class CorpusFault(NamedTuple):
     `pattern` finds it in all texts of a side at once, joined with line feeds, which it does not match.
     """
 
-    meaning: str  # behind "98 % of the sources"
+    meaning: str  # continues a sentence such as "98 % of the sources …"
     pattern: re.Pattern[str]
     least: float
-    repair: Callable[[str, str], str]  # of a text, with the code of its language
-    among: re.Pattern[str] | None = None  # the share is that of the texts with this pattern
+    repair: Callable[
+        [str, str], str
+    ]  # repairs a text; its arguments are the text and its language code
+    among: re.Pattern[str] | None = None  # the share is computed among the texts with this pattern
 
     def rows(self, column: TextColumn) -> Ints:
         """The indices of the texts with the fault."""
         return column.rows_with(self.pattern)
 
     def num_among(self, column: TextColumn) -> int:
-        """The number of texts of which the share is measured."""
+        """The number of texts among which the share is computed."""
         return len(column.rows_with(self.among)) if self.among else len(column.texts)
 
 
@@ -203,7 +205,7 @@ CORPUS_FAULTS = {
     ),
     "decomposed": _Decomposed(
         "have letters and accents as separate characters, not in Unicode's form NFC",
-        re.compile("[\u0300-\u036f]"),  # only named: see `_Decomposed`
+        re.compile("[\u0300-\u036f]"),  # not used for searching: see `_Decomposed`
         0.001,
         lambda text, _: composed([text])[0],
     ),
@@ -221,7 +223,7 @@ class Prevalence(NamedTuple):
 
     @property
     def is_of_corpus(self) -> bool:
-        """Whether so many texts have the fault that it is a fault of the corpus."""
+        """Whether enough texts have the fault to call it a fault of the corpus."""
         return self.number > 0 and self.share >= CORPUS_FAULTS[self.fault].least
 
     @property
@@ -252,7 +254,7 @@ def sentences(found: Sequence[tuple[Prevalence, Origin]]) -> Iterator[str]:
 
 
 def repaired(text: str, faults: Collection[str], code: str) -> str:
-    """The text without `faults`, on one line. `code` is that of its language."""
+    """The text without `faults`, on one line. `code` is its language code."""
     before = text
     for name in faults:
         text = CORPUS_FAULTS[name].repair(text, code)
@@ -260,9 +262,11 @@ def repaired(text: str, faults: Collection[str], code: str) -> str:
 
 
 def repairs(found: Iterable[Prevalence]) -> tuple[list[str], list[str]]:
-    """The faults to repair in the sources and in the targets, in the order of repair. Prints why others can't be.
+    """The faults to repair in the sources and in the targets, in the order of repair. Prints why other faults can't be
+    repaired.
 
-    A mark that is a fault of one side is repaired on both, but a side that is not tokenised or quoted stays so.
+    A fault of one side is repaired on both sides, except that a side is only detokenised or unquoted if it has this
+    fault.
     """
     own = {(each.fault, each.side) for each in found}
     faults = {fault for fault, _ in own}

@@ -49,7 +49,7 @@ def meet(pairs: Sequence[tuple[Row, Row]]) -> list[Row]:
     # For each source word, the number of target words that it meets.
     words = np.repeat(lengths[1], lengths[0] + 1)
     source = np.repeat(np.arange(len(sources), dtype=np.int32), words)
-    # Target word of its pair.
+    # The first target word of the pair.
     first = np.repeat(np.cumsum(lengths[1], dtype=np.int32) - lengths[1], lengths[0] + 1)
     target = np.arange(len(source), dtype=np.int32) - np.repeat(
         np.cumsum(words, dtype=np.int32) - words - first, words

@@ -50,9 +50,9 @@ CLOSE_LANGUAGES = [  # labels that are hard to tell apart
     )
 ]
 SAMPLE_CHARACTERS = 200  # only the first characters of a text are classified
-# Of `foreign_share`. At most 8 % of 50 correct texts have a gap above 0, and 6 % one above 8.
+# Parameters of `foreign_share`. Of 50 correct texts, at most 8 % have a gap above 0, and 6 % a gap above 8.
 MIN_FOREIGN_SHARE, MIN_GAP = 0.3, 8
-# Of `share_of_wrong_texts`.
+# Parameters of `share_of_wrong_texts`.
 SHORT_TEXT, MIN_IDENTIFIED_TEXTS, IDENTIFIED_TEXTS, MAX_OTHER_SHARE = (
     20,
     20,

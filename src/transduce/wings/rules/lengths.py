@@ -20,9 +20,9 @@ MIN_PAIRS = 200  # fewer pairs don't show the distribution of lengths
 MAX_EXTRA_SENTENCES = 3  # on one side; further sentences add no evidence
 
 CONTINUATION = ",;'’(–-"  # a text that ends in one of these, a letter or a digit breaks off
-# Ignored behind it: a text in brackets or quotes may be no sentence.
+# Closing signs are ignored at the end: a text in brackets or quotes may not be a sentence.
 CLOSING = ' \u00a0\u202f*`"»”“)]'
-# No blank in Chinese.
+# In Chinese, no blank follows the end of a sentence.
 SENTENCE_END = re.compile(r"[。！？]+(?![」』”’）])|[.!?…।؟။։።](?=[\s\"'»”’)\]]|\Z)")
 
 
@@ -36,7 +36,7 @@ class Scale(NamedTuple):
     # texts that are too long.
     difference: tuple[float, float]
     breaking: float = 1.0  # share of pairs in which one side alone breaks off
-    # Shares with ≥ 0, 1, 2 … extra sentences.
+    # Shares of pairs with at least 0, 1, 2 … extra sentences.
     more_sentences: tuple[float, ...] = (1.0,) * (MAX_EXTRA_SENTENCES + 1)
 
 

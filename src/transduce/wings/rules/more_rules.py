@@ -44,9 +44,9 @@ Ints = NDArray[np.int64]
 
 LENGTH_RULES = (BROKEN_OFF, JOINED, UNUSUAL_LENGTH)
 LANGUAGE_UNDECIDABLE = BITS[EMPTY] | BITS[MOJIBAKE] | BITS[CHARACTERS] | BITS[COPIED]
-# By which another language is likelier than a side's own, in a text that counts as wrong.
+# A text is in a wrong language if another language is likelier by at least this log-probability.
 WRONG_LANGUAGE_NATS = 10.0
-# Words and characters of a text that may be a name: these look like many languages.
+# Maximum words and characters of a text that may be a name; names look like many languages.
 SHORT_NAME = (
     2,
     19,
@@ -107,7 +107,7 @@ class MoreRules:
         self, batch: PairBatch, broken: Flags, shifts: Sequence[tuple[int, int, int | None]] | None
     ) -> None:
         """Add the rules that each pair breaks to `broken`. If `shifts` is None, misaligned lines are detected."""
-        found = broken.copy()  # with rules that nobody asked for, but on which other rules depend
+        found = broken.copy()  # also has rules that were not asked for, on which other rules depend
         whole = np.flatnonzero(found & BITS[EMPTY] == 0)
         self._check_characters(batch, whole, found)
         self._check_languages(batch, np.flatnonzero(found & LANGUAGE_UNDECIDABLE == 0), found)
@@ -142,7 +142,7 @@ class MoreRules:
                     found[column.rows_with(pattern)] |= BITS[rule]
         if COPIED in needed:
             sources, targets = (column.letters for column in batch.columns)
-            # Not empty, and not only URLs and placeholders.
+            # Texts that are empty, or only URLs and placeholders, may be equal.
             for row in rows.tolist():
                 if sources[row] == targets[row] != "" and is_text(mask(batch.source.texts[row])):
                     found[row] |= BITS[COPIED]
@@ -194,7 +194,7 @@ def _labels(rules: Rules) -> tuple[str, str]:
     """py3langid's label for each side, or "" for a side that is not checked. Raises UserError for unknown languages."""
     labels = ["", ""]
     for side, (code, rule) in enumerate(zip(rules.languages, LANGUAGE_RULES[1:], strict=True)):
-        # Any of them: a swapped pair breaks no other rule.
+        # Each language rule needs both labels: a swapped pair breaks none of the other rules.
         if code and set(LANGUAGE_RULES) & set(rules.others):
             labels[side] = identifier().label(code)
             if not labels[side] and {SWAPPED, rule} & set(rules.others):
@@ -206,7 +206,10 @@ def _labels(rules: Rules) -> tuple[str, str]:
 
 
 def _test_sentences(files: Sequence[str], languages: tuple[str, str]) -> Bits64:
-    """Hash the sentences of the test set. One may be on either side of a pair, since a corpus may be multilingual."""
+    """Hash the sentences of the test set.
+
+    A test sentence may be on either side of a pair, since a corpus may be multilingual.
+    """
     if not files:
         raise UserError("The rule 'test' needs a test set.", "Name its files as data.test.")
     own = BilingualCorpus(tuple(files), Direction(*(languages_of(files) or languages)))

@@ -22,22 +22,24 @@ from transduce.wings.rules.ibm_model_1 import Row, meet
 Floats = NDArray[np.float64]
 # Fewer pairs hold too little evidence: with 1,500 pairs of Tatoeba, 2 % are false alarms.
 MIN_SAMPLE_PAIRS = 2_000
-MAX_SAMPLE_MEETINGS = 3_000_000  # of a source word and a target word, for each half
-SCORING_BLOCK_PAIRS = 500  # scored together, in at most 100 MB
-# Of a text; further words are ignored, because they take time and add little evidence.
+MAX_SAMPLE_MEETINGS = (
+    3_000_000  # maximum number of pairs of a source word and a target word, for each half
+)
+SCORING_BLOCK_PAIRS = 500  # pairs that are scored together, in at most 100 MB
+# Maximum words of a text; more words take time and add little evidence.
 MAX_WORDS = 50
-STEM_CHARACTERS = 5  # a word is cut to as many, so that its inflected forms are one
+STEM_CHARACTERS = 5  # words are cut to this length, so that inflected forms become equal
 ROUNDS_OF_LEXICON = 5
 KNOWN_SHARE = 0.9  # weight of the word translation probability; the rest is for the word's share of the corpus
 SMOOTHING = 1.0  # added to the count of each source word
-# Of unrelated pairs, from a high threshold of the score to a low one.
+# Shares of the unrelated pairs that are found, from a high threshold of the score to a low threshold.
 SHARES_FOUND = (
     0.98,
     0.95,
     0.9,
     0.8,
 )
-# Of the pairs found in the sample, estimated; does not apply to the lowest threshold.
+# Minimum estimated precision for the pairs found in the sample; does not apply to the lowest threshold.
 MIN_PRECISION = 0.5
 WORD_OR_SIGN = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|\w+|[^\w\s]")
 
@@ -46,8 +48,8 @@ class Lexicon(NamedTuple):
     """Word translation probabilities in one direction."""
 
     keys: Ints  # source word * number of target words + target word, ascending
-    probabilities: Floats  # of each key
-    shares: Floats  # of each target word among the words of its side
+    probabilities: Floats  # probability of each key
+    shares: Floats  # share of each target word among the words of its side
 
     @classmethod
     def learn(cls, pairs: Sequence[tuple[Row, Row]], size: int) -> "Lexicon":
@@ -124,7 +126,10 @@ class Unrelated:
     def _half(
         self, sources: Sequence[str], targets: Sequence[str], rows: Ints
     ) -> list[tuple[Row, Row]]:
-        """The word numbers of the pairs in these rows, as many as MAX_SAMPLE_MEETINGS allows. Unknown words are new."""
+        """The word numbers of the pairs in these rows, as many as MAX_SAMPLE_MEETINGS allows.
+
+        Unknown words get new numbers.
+        """
         half = []
         meetings = 0
         for row in rows.tolist():

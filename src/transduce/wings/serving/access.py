@@ -30,16 +30,16 @@ from transduce.wings.serving.service import Service
 UPLOAD = "/translate_file"
 QUEUED_PATHS = ("/translate", UPLOAD, "/attention")
 DOWNLOADS = "/download_file/"  # needs no key: the names are secret, and LibreTranslate's clients send no key
-# Need no key, either, as in LibreTranslate.
+# Paths that need no key, as in LibreTranslate.
 KEYLESS = "/languages", "/frontend/settings", "/docs", "/openapi.json"
 MAX_HEADERS, MAX_BYTES_OF_HEADERS = 100, 16 << 10
 # Larger bodies are not searched for a key. Weblate sends 20 texts with its key; a Cyrillic letter takes six bytes.
 MAX_KEY_BODY_BYTES = 128 << 10
-# Of a body, in the registry of HTTP, without "x-" and identity; others are mistakes, such as utf-8.
+# Content codings in HTTP's registry, without "x-" and identity; other values, such as utf-8, are mistakes.
 CODINGS = frozenset(
     ["aes128gcm", "br", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "pack200-gzip", "zstd"]
 )
-# Several of them are a mistake, or an attempt to show a proxy another request.
+# A repeated header is a mistake, or an attempt to make a proxy see another request.
 SINGLE_HEADERS = (
     "host",
     "origin",
@@ -49,7 +49,7 @@ SINGLE_HEADERS = (
     "authorization",
     "x-api-key",
 )
-MAX_BUCKETS = 10_000  # of a rate limit; the least recently used bucket is dropped
+MAX_BUCKETS = 10_000  # maximum for a rate limit; the least recently used bucket is dropped
 FRAMEWORK_ERRORS = {
     "Not Found": "Not found. See /docs.",
     "Method Not Allowed": "Method not allowed. See /docs.",
@@ -91,7 +91,7 @@ class RateLimit:
 
     per_minute: int
     clock: Callable[[], float] = time.monotonic
-    # Tokens left, and when.
+    # Client -> the tokens left, and the time when they were counted.
     buckets: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
 
     def wait(self, client: str) -> int:
@@ -113,12 +113,10 @@ class AccessControl:
     app: ASGIApp
     service: Service
     keys: Keys
-    open_paths: set[str]  # need no key and have no rate limit
+    open_paths: set[str]  # paths that need no key and have no rate limit
     local: bool  # only requests to localhost succeed, or those that a proxy has forwarded
-    proxied: bool  # there is a proxy
-    origins: Sequence[
-        str
-    ] = ()  # of web pages on other sites that may send requests, or "*" for all
+    proxied: bool  # whether a proxy forwards the requests
+    origins: Sequence[str] = ()  # other sites whose web pages may send requests, or "*" for all
 
     def __post_init__(self) -> None:
         self.limits = self.service.limits

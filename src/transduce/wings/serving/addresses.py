@@ -9,13 +9,15 @@ from starlette.types import Scope
 # A host and its port, without characters that have a meaning elsewhere in a URL or in HTML.
 AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{0,5}))?", re.IGNORECASE)
 ORIGIN = re.compile(f"[a-z][a-z0-9+.-]*://({AUTHORITY.pattern})", re.IGNORECASE)
-ABSOLUTE_FORM = re.compile("[a-z][a-z0-9+.-]*://([^/?#]*)", re.IGNORECASE)  # of a request target
+ABSOLUTE_FORM = re.compile(
+    "[a-z][a-z0-9+.-]*://([^/?#]*)", re.IGNORECASE
+)  # absolute form of a request target
 DEFAULT_PORTS = "80", "443"
 # RFC 7239.
 FORWARDED = re.compile(
     r'(?<![^,;\s])(for|proto|host)=(?:"([^",\\]*)"|([^",;\s]*))(?=\s*(?:[,;]|$))', re.IGNORECASE
 )
-# What a value of X-Forwarded-NAME may be.
+# Patterns of the valid values of X-Forwarded-NAME.
 FORWARDED_VALUES = {
     "proto": re.compile("https?"),
     "host": AUTHORITY,
@@ -31,7 +33,7 @@ def host_of(authority: str) -> str | None:
 
 
 def as_forwarded(scope: Scope, proxies: Container[str | None]) -> Scope:
-    """The request with valid headers of `proxies` only.
+    """The request with forwarding headers only if `proxies` sent them and they are valid.
 
     X-Forwarded-Proto, -Host and -Port get the value of the proxy that the client has connected to. X-Forwarded-Prefix
     gets the prefixes of all proxies. If a proxy writes Forwarded instead, the headers are made from it.
@@ -45,7 +47,7 @@ def as_forwarded(scope: Scope, proxies: Container[str | None]) -> Scope:
     if (scope.get("client") or ("",))[0] in proxies:
         lists = {name: _values(headers, name) for name in ("for", *FORWARDED_VALUES)}
         addresses = lists.pop("for")
-        # The proxies in front of the first trusted one may be inventions of the client.
+        # Addresses before those of the trusted proxies may be made up by the client.
         place = len(addresses) - 1
         while place > 0 and _address(addresses[place]) in proxies:
             place -= 1

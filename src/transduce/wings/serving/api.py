@@ -50,7 +50,7 @@ Result = TypeVar("Result")
 MODEL_HEADER = "X-Model"
 MAX_INLINE_BODY_BYTES = 1 << 14  # a longer body is parsed in a thread
 
-# For the description of the API.
+# Schemas for the description of the API.
 STRING: JsonObject = {"type": "string"}
 ERROR_BODY = {"type": "object", "properties": {"error": STRING}}
 ERROR = {"description": "An error", "content": {"application/json": {"schema": ERROR_BODY}}}

@@ -41,8 +41,8 @@ class Part(NamedTuple):
 
     key: BatchKey
     sentences: Sequence[str]
-    tokens: Sequence[int]  # of each sentence
-    numbers: Sequence[int]  # of each sentence's text, for messages
+    tokens: Sequence[int]  # number of tokens of each sentence
+    numbers: Sequence[int]  # number of each sentence's text, for messages
 
 
 @dataclass(eq=False)
@@ -51,7 +51,7 @@ class Job:
 
     part: Part
     done: asyncio.Future[list[Translation]]
-    # By the index of their sentence.
+    # Index of a sentence -> its translation.
     translations: dict[int, Translation] = field(default_factory=dict)
     begun: int = 0  # number of sentences that are translated or being translated
 
@@ -60,15 +60,17 @@ class Job:
 class Batcher:
     """A queue of translation requests that limits the numbers of requests and source tokens."""
 
-    room: int  # for requests
+    room: int  # maximum number of requests
     room_for_tokens: int
     batch_tokens: int
     wait: float  # the maximum estimated wait in seconds
     observe: Callable[[int, int], None]  # receives a batch's sentence and token counts
 
     def __post_init__(self) -> None:
-        self.requests = 0  # in the queue
-        self._sizes: list[int] = []  # in tokens, of the requests that wait or are being translated
+        self.requests = 0  # number of requests in the queue
+        self._sizes: list[
+            int
+        ] = []  # sizes in tokens of the requests that wait or are being translated
         self._waiting: deque[Job] = deque()
         self._threads = ThreadPoolExecutor(1, "engine")  # an engine uses all cores by itself
         self._wake = asyncio.Event()
@@ -81,7 +83,7 @@ class Batcher:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Stop. Requests in the queue get no response, and nobody waits for the engine's current batch."""
+        """Stop. Requests in the queue get no response, and the engine's current batch is not awaited."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -109,7 +111,7 @@ class Batcher:
 
     def check_room(self, tokens: int) -> None:
         """Raise QueueFullError if `tokens` more tokens do not fit into the queue or would wait too long."""
-        # Requests take turns, so long ones delay this one less.
+        # Requests take turns, so long requests delay this request less.
         ahead = sum(min(size, tokens) for size in self._sizes)
         late = self._pace and ahead / self._pace > self.wait
         if late or (ahead and ahead + tokens > self.room_for_tokens):
@@ -156,7 +158,7 @@ class Batcher:
             for (job, i), result in zip(batch, results, strict=True):
                 _deliver(job, i, result)
             self._waiting = _unfinished(self._waiting)  # a failed sentence ends its request
-            # They keep a model in memory that may have been dropped.
+            # These variables would keep a dropped model in memory.
             del (
                 batch,
                 results,

@@ -23,7 +23,7 @@ class Hop(NamedTuple):
     direction: Direction
 
 
-Route = tuple[Hop, ...]  # translate a text one after the other
+Route = tuple[Hop, ...]  # the hops translate a text one after the other
 
 
 class Catalogue:
@@ -82,7 +82,7 @@ class Catalogue:
             return ()
         hops: list[Direction] = []
         known = with_known_codes(self.directions, source, target).source
-        if source == UNDETERMINED:  # no words: every model copies them, or nearly
+        if source == UNDETERMINED:  # a text without words: nearly every model copies it
             into = nearest_code(target, [each.target for each in self._models])
             hops = [each for each in self._models if each.target == into][:1]
         elif known in [each.source for each in self._models]:
@@ -141,7 +141,7 @@ class Catalogues:
             for name, known in by_name.items()
         }
         counts = [each for model in models for each in model.directions]
-        self.has_choice = len(set(counts)) < len(counts)  # some direction has several models
+        self.has_choice = len(set(counts)) < len(counts)  # whether a direction has several models
 
     @property
     def names(self) -> list[str]:

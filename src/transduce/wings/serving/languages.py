@@ -14,12 +14,13 @@ from transduce.wings.rules.identify import CODES, label_of
 
 DETECTION_CHARACTERS = 10_000  # read from the start of a text, in some milliseconds
 DETECTION_MARKUP_CHARACTERS = 1 << 16  # read from the start of a text with markup
-# When a language is much likelier than another. With these values, none of 4,000 sentences of Tatoeba (English, German)
-# and Multi30k (Czech, French) is taken for another language, and 98 % of the German ones are not taken for English.
+# A language is much likelier than another from this probability and ratio on. With these values, none of 4,000
+# sentences of Tatoeba (English, German) and Multi30k (Czech, French) is taken for another language, and 98 % of the
+# German ones are not taken for English.
 MIN_LIKELIEST, MIN_RATIO = 0.2, 5
-# When a text clearly is in a language that no model translates. With these values, a server for one of English, German
-# and French refuses none of 6,000 sentences of Tatoeba in its language, and 91 % of those in the other two; of the
-# sentences with up to 20 characters, 48 %.
+# A text clearly is in a language that no model translates, from this ratio and number of words on. With these values, a
+# server for one of English, German and French refuses none of 6,000 sentences of Tatoeba in its language, and 91 % of
+# those in the other two; of the sentences with up to 20 characters, 48 %.
 MIN_FOREIGN_RATIO, MIN_FOREIGN_WORDS = 50, 4
 WORDS = re.compile(
     r"[A-Za-z\u00c0-\u02af\u1e00-\u1eff]+|[^\W\d_]"
@@ -64,7 +65,8 @@ class Detector:
     def detect(self, text: str) -> list[Detected]:
         """Rank the likeliest languages of a text. A text without words is UNDETERMINED.
 
-        Languages that the server does not translate are left out, unless they are much likelier than those it does.
+        Languages that the server does not translate are left out, unless they are much likelier than those that it
+        translates.
         """
         code = {label: code for code, label in reversed(self._labels.items())}
         ranked = self._rank(text)

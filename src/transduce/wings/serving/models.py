@@ -22,7 +22,7 @@ from transduce.wings.inspection.picture import picture_of
 class State(NamedTuple):
     """Tells the versions of a model folder apart."""
 
-    path: Path  # without symbolic links
+    path: Path  # path without symbolic links
     manifest: str  # its SHA-256; "" for an unfinished model
 
     @classmethod
@@ -47,9 +47,9 @@ class Version:
         self.state = state
         self.loaded = translator
         self.users = 0  # requests that use it
-        # By direction and beam size.
+        # Translators by direction and beam size.
         self._translators: dict[tuple[Direction, int], Translator] = {}
-        self._network: model_folder.Bundle | None = None  # to draw attention
+        self._network: model_folder.Bundle | None = None  # the network, loaded to draw attention
 
     @property
     def weight_bytes(self) -> int:
@@ -94,7 +94,7 @@ class Summary(NamedTuple):
 
     directions: list[Direction]
     scores: Scores  # empty if there is one direction
-    weight_bytes: int  # of the files that hold the weights
+    weight_bytes: int  # size of the files that hold the weights
 
 
 def summarize(folder: Path) -> Summary:
@@ -121,13 +121,13 @@ class Model:
     name: str
     folder: Path
     directions: Sequence[Direction]
-    scores: Scores  # to choose a pivot by
+    scores: Scores  # scores by which a pivot is chosen
     weight_bytes: (
-        int  # of the weights file before the model was loaded, then of the engine's weights
+        int  # size of the weights file, and once the model is loaded, of the engine's weights
     )
-    state: State  # of the version that is used
+    state: State  # state of the version that is used
     version: Version | None = None  # None: not in memory
-    # A new version, and its files when it was tried.
+    # A new version that was tried, and the state of its files then.
     tried: tuple[State, list[tuple[str, int, int]]] | None = None
     refused: tuple[State, str] | None = None  # a new version that can't be used, and the reason
     loading: Task[bool] | None = None

@@ -50,7 +50,9 @@ def run(app: ASGIApp, listening: socket.socket, limits: Limits, proxies: list[st
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
     gc.collect()
     gc.freeze()  # garbage collection in models and libraries would pause the server for 0.1 seconds
-    is_main = threading.current_thread() is threading.main_thread()  # others can't handle signals
+    is_main = (
+        threading.current_thread() is threading.main_thread()
+    )  # other threads can't handle signals
     if is_main:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
@@ -74,7 +76,9 @@ def _connections(wanted: int) -> int:
 
 def server(app: ASGIApp, limits: Limits, proxies: Sequence[str]) -> uvicorn.Server:
     """Return a uvicorn server. Headers of proxies are removed, unless one of `proxies` has sent them."""
-    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it logs every malformed form
+    logging.getLogger("python_multipart").setLevel(
+        logging.CRITICAL
+    )  # it would log every malformed form
     bodies = _Bodies(app, limits.body_seconds, lambda: made.should_exit)
     config = uvicorn.Config(
         _only_from(proxies, bodies),
@@ -118,7 +122,9 @@ class _Bodies:
 
     app: ASGIApp
     seconds: int
-    is_closing: Callable[[], bool]  # then answers tell the client that the connection ends
+    is_closing: Callable[
+        [], bool
+    ]  # if it returns True, answers tell the client that the connection ends
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -22,7 +22,7 @@ from transduce.wings.serving.limits import Limits
 
 FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 MAX_FORM_FIELDS = 1000
-MAX_NAME_CHARACTERS = 64  # of a model, a language or a content type
+MAX_NAME_CHARACTERS = 64  # maximum for the name of a model, a language or a content type
 Code = Annotated[str, Field(max_length=MAX_NAME_CHARACTERS)]
 MODEL_HELP = "name of the model that translates; without a name: the default model; also as a header, X-Model: NAME"
 GLOSSARY_HELP = "source terms and their required translations, as a JSON object"
@@ -116,7 +116,7 @@ def file_name(given: str) -> str:
     """The name of an uploaded file. .NET sends a name that is not ASCII as in e-mails (RFC 2047)."""
     with contextlib.suppress(ValueError, LookupError, MessageError):
         decoded = str(make_header(decode_header(given))) if given.startswith("=?") else given
-        given = decoded.encode().decode()  # not with half a surrogate pair
+        given = decoded.encode().decode()  # fails for half a surrogate pair
     return given.replace("\0", "")
 
 
@@ -209,7 +209,7 @@ def _form(content: bytes) -> JsonObject:
             errors="strict",
             max_num_fields=MAX_FORM_FIELDS,
         )
-    except ValueError:  # which includes UnicodeDecodeError
+    except ValueError:  # includes UnicodeDecodeError
         raise UserError(
             f"The form is not in UTF-8, or has more than {MAX_FORM_FIELDS:,} fields."
         ) from None

@@ -26,7 +26,7 @@ def reference(description: JsonObject) -> str:
 
 def _route(method: str, path: str, route: JsonObject) -> str:
     contents = route.get("requestBody", {}).get("content", {})
-    # All have the same fields.
+    # All content types have the same fields.
     schema: JsonObject = next((each["schema"] for each in contents.values()), {})
     rows = "".join(
         _row(name, field, name in schema.get("required", []))

@@ -30,9 +30,11 @@ Result = TypeVar("Result")
 AUTO = "auto"
 PAGE = "q.html"  # the name of a request's HTML text
 MAX_INLINE_CHARACTERS = 1000  # shorter texts are planned faster than a thread starts
-# Documents of up to so many times limits.characters do not wait for longer ones.
+# Documents of up to this many times limits.characters do not wait for longer documents.
 LONG_TEXTS = 2, 8, math.inf
-MAX_ATTENTION_CHARACTERS = 200  # of a text whose attention is drawn; maps grow quadratically
+MAX_ATTENTION_CHARACTERS = (
+    200  # maximum for a text whose attention is drawn; maps grow quadratically
+)
 Opened = tuple[Served, ...]  # the models that translate a text one after the other
 
 

@@ -25,7 +25,7 @@ from transduce.wings.serving.catalogue import Catalogues, Route
 from transduce.wings.serving.models import Model, Served, State, Version, summarize
 
 POLL_SECONDS = 5.0  # between two looks at the model folders
-NICENESS = 5  # of the loading thread: about a third of a normal thread's share
+NICENESS = 5  # gives the loading thread about a third of a normal thread's share of the CPU
 # A new version must translate these texts before it is used.
 TRIAL_TEXTS = (
     "2026",
@@ -56,7 +56,7 @@ class ModelStore:
                 "Raise the limit.",
                 "memory_limit",
             )
-        # Their engines have it, too.
+        # The threads of the engines that it loads have this priority, too.
         self._threads = ThreadPoolExecutor(1, "loading", initializer=_lower_priority)
         self._replaced: set[Version] = set()  # old versions that requests still use
         self._door = asyncio.Lock()  # is fair: a request that waits for memory is not overtaken
@@ -259,13 +259,15 @@ class ModelStore:
             size = (await asyncio.to_thread(summarize, state.path)).weight_bytes
             async with self._door:
                 await self._make_room((), size)
-                if model.loading:  # by a request; the next look finds the new version again
+                if (
+                    model.loading
+                ):  # a request is loading the model; the next look finds the new version again
                     model.tried = None
                     return
                 self._incoming = size
                 model.loading = renewal = asyncio.create_task(self._renew(model, state))
             await renewal
-        except Exception as error:  # which would end the watching
+        except Exception as error:  # the error would end the watching
             self._refuse(
                 model, state, str(error) if isinstance(error, UserError | OSError) else repr(error)
             )
@@ -283,7 +285,7 @@ class ModelStore:
         return True
 
     def _refuse(self, model: Model, state: State, reason: str) -> None:
-        # Without the number of bytes, which grows during a copy.
+        # The number of bytes is left out, because it grows during a copy.
         refused = (
             state,
             reason.partition(":")[0],

@@ -8,18 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-# After a second of waiting, a text goes before new texts that have this many characters less. Ten times as many would
-# let several long documents overtake a short one, which needs turns for reading, splitting and writing.
+# After waiting for a second, a text goes before new texts with up to this many characters fewer. With ten times as
+# many, several long documents could overtake a short document, which needs turns for reading, splitting and writing.
 CHARACTERS_PER_SECOND = 10_000
 
 
 class Turns:
-    """A thread that runs one computation at a time, to limit memory, and of those that wait the shortest first."""
+    """A thread that runs one computation at a time to limit memory, the shortest waiting one first."""
 
     def __init__(self, name: str):
         self._threads = ThreadPoolExecutor(1, name)
         self._waiting: list[tuple[float, int, Callable[[], Any], asyncio.Future[Any]]] = []
-        self._numbers = itertools.count()  # so that no functions are compared
+        self._numbers = itertools.count()  # break ties, since functions can't be compared
         self._is_busy = False
 
     def run(self, characters: int, compute: Callable[[], Any]) -> asyncio.Future[Any]:

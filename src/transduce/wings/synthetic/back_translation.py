@@ -46,8 +46,8 @@ from transduce.wings.rules.identify import foreign_share, share_of_wrong_texts
 from transduce.wings.synthetic.translations import begin, translated
 
 REVERSE, PAIRS, MADE = "reverse", "pairs.jsonl", "made.json"
-TRANSLATIONS = ".translations.jsonl"  # of an interrupted call
-# Of the translations; a reverse model with fewer different ones has learned nothing.
+TRANSLATIONS = ".translations.jsonl"  # journal of an interrupted call
+# Minimum share of distinct translations; a reverse model below it has learned nothing.
 MIN_DISTINCT = 0.05
 TEXT_OPTIONS = ("data.corpora", "data.valid", "data.test", "data.source", "data.target")
 
@@ -91,7 +91,7 @@ def with_back_translations(
         )
     if not (
         out / model_folder.CONFIG
-    ).exists():  # what would keep the training from its start after hours
+    ).exists():  # now, since these errors would otherwise stop the training after hours of translation
         leftovers(out)
         with_origin(settings, init, keep_optimizer)
     elif not folder.exists():
@@ -241,7 +241,7 @@ def _train_reverse(settings: Settings, data: DataConfig, folder: Path) -> Path:
     if (reverse / MANIFEST).exists():
         return reverse
     log(f"Step 1 of 3: a model from {data.target} to {data.source}, in {reverse}")
-    # Which needs a model to start from.
+    # Minimum-risk training needs a model to start from, so the reverse model trains without it.
     only_risk = settings.get("train.risk_steps") == settings.get("train.steps")
     own = settings.without(
         *TEXT_OPTIONS, "train.risk_steps", *(["train.steps"] if only_risk else [])

@@ -22,7 +22,7 @@ from transduce.decoding.words import Kind
 from transduce.wings.terms.glossary import Constraint, WordBoundaries
 
 Steps = dict[int, list[tuple[int, tuple[int, ...]]]]  # token -> what `Progress.begun` has after it
-MAX_HYPOTHESES = 64  # open ones of a sentence, so that many terms do not take minutes
+MAX_HYPOTHESES = 64  # maximum open hypotheses of a sentence, so that many terms do not take minutes
 
 
 class Progress(NamedTuple):
@@ -42,7 +42,7 @@ class SentenceConstraints:
 
     constraints: Sequence[Constraint]
     boundaries: WordBoundaries
-    limit: int  # of the length of a translation
+    limit: int  # maximum length of the translation
     beam_size: int
     forbidden: Sequence[tuple[int, ...]]  # token sequences that a translation must not have
 
@@ -59,7 +59,9 @@ class SentenceConstraints:
         ]
         most = max(self.beam_size, MAX_HYPOTHESES)
         self.size = min(most, self.beam_size * (1 + sum(self.lengths)))
-        self.progress: dict[tuple[int, ...], Progress] = {(BOS,): NOTHING}  # by tokens
+        self.progress: dict[tuple[int, ...], Progress] = {
+            (BOS,): NOTHING
+        }  # tokens of a hypothesis -> its progress
 
     def advance(self, progress: Progress, steps: Steps, token: int) -> Progress:
         """The progress of a hypothesis after `token` (not EOS) is appended. `steps` are its possible next steps."""
@@ -121,7 +123,7 @@ class SentenceConstraints:
         The groups supply open hypotheses in turn. A hypothesis can end only if it is among the best `size` candidates
         that meet all constraints.
         """
-        room = self.limit - len(hypotheses[0])  # for tokens after the next one
+        room = self.limit - len(hypotheses[0])  # room for tokens after the next one
         groups: dict[int, list[int]] = {}
         after: dict[int, Progress] = {}
         for place in sorted(

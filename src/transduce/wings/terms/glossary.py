@@ -37,8 +37,8 @@ class Constraint(NamedTuple):
     text: str
     # Its ids after a space and, if they differ, its ids without a space.
     segmentations: tuple[tuple[int, ...], ...]
-    first: Kind  # of the first character
-    last: Kind  # of the last character
+    first: Kind  # kind of the first character
+    last: Kind  # kind of the last character
 
 
 def read_glossary(file: str, languages: tuple[str, str]) -> list[Term]:
@@ -119,7 +119,7 @@ def _has_capitals(units: tuple[str, ...]) -> bool:
 
 
 def spans_of(text: str) -> list[Span]:
-    """The spans of the words and punctuation marks that terms are compared by."""
+    """The spans of the words and punctuation marks by which terms are found."""
     return words(text, range(len(text)), inside="")
 
 
@@ -152,7 +152,7 @@ def segment(tokenizer: Tokenizer, target: str) -> Constraint:
     return Constraint(target, segmentations, kind(target[0]), kind(target[-1]))
 
 
-@lru_cache(maxsize=2)  # it keeps the vocabularies of dropped models in memory
+@lru_cache(maxsize=2)  # small, because it keeps the vocabularies of dropped models in memory
 def word_boundaries(vocabulary: Vocabulary) -> WordBoundaries:
     """The word boundaries of all pieces of a target vocabulary."""
     pieces = vocabulary.all_pieces()

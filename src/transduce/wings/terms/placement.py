@@ -68,7 +68,7 @@ def is_added(text: str, free: str, target: str, rival: str | None) -> bool:
     for word in _words(target):
         if word in words:
             words.remove(word)
-    # With fewer signs than before, the term may replace one: "Hunde und Katzen" for "Hunde & Katzen".
+    # If signs are missing, the term may have replaced one: "Hunde und Katzen" for "Hunde & Katzen".
     keeps_signs = len(spans_of(text)) >= len(spans_of(free)) + len(spans_of(target))
     return (words == others and keeps_signs) or (
         rival is not None and words.count(rival) >= others.count(rival) > 0

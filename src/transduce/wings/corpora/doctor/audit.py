@@ -39,10 +39,12 @@ EXAMPLES_KEPT = 10  # per rule
 CODE_POINTS = 0x110000
 # A smaller remainder joins the last chunk: alone, it would be too short to reveal a shift.
 MIN_CHUNK_PAIRS = 500
-# Too few to reveal that a misaligned stretch of the next chunk begins or ends among them.
+# Pairs at the border of two chunks: too few to show where a misaligned stretch begins or ends.
 BORDER_PAIRS = 20
 CHUNKS_AHEAD = 3  # chunks read ahead per worker
-MIN_LANGUAGE_SHARE = 0.5  # of a side's first texts with letters: if more are in a language, it is the side's language
+MIN_LANGUAGE_SHARE = (
+    0.5  # a side has a language if more than this share of its first texts with letters are in it
+)
 VERDICT = np.dtype([("rule", np.uint8), ("repaired", np.bool_), ("offset", np.int8)])
 
 
@@ -81,7 +83,7 @@ class Finding(NamedTuple):
     """The pairs that break one rule."""
 
     rule: str
-    number: int  # of pairs
+    number: int  # number of pairs
     lines: list[Origin]  # origins of the first 10,000 pairs
     examples: list[Pair]
     is_suspicion: bool  # kept by --fix, if the pair has no fault
@@ -101,9 +103,9 @@ class Audit:
     repaired: int = 0  # faulty pairs without a fault after realignment and decoding as Windows-1252
     examples: dict[str, list[Pair]] = field(default_factory=dict)  # the first examples of each rule
     stretches: list[Misaligned] = field(default_factory=list)
-    # By side and code point.
+    # Counts by side and code point.
     characters: Ints = field(default_factory=lambda: np.zeros((2, CODE_POINTS), dtype=np.int64))
-    # By fault and side, with the origin of an example.
+    # (fault, side) -> its frequency, and the origin of an example.
     prevalences: dict[tuple[str, int], tuple[Prevalence, Origin]] = field(default_factory=dict)
     stopped: UserError | None = None  # why reading stopped before the end of the corpus
     chunk_verdicts: list[NDArray[Any]] = field(default_factory=list)  # arrays of VERDICT
@@ -320,7 +322,7 @@ def _flag_repetitions(
     """Flag pairs that repeat an earlier pair. Only good, suspicious and repaired pairs are compared."""
     broken = chunk_audit.broken
     remaining = chunk_audit.remaining
-    # These are kept only if nothing is wrong with them.
+    # Repaired pairs are kept only if they break no rule.
     moved = chunk_audit.partners != np.arange(len(broken))
     good = np.where(moved, remaining, remaining & faults) == 0
     for rule, hashes, known in zip(

@@ -25,11 +25,11 @@ class ChunkAudit(NamedTuple):
         Flags  # rules that each pair still breaks when repaired, with its target from `partners`
     )
     partners: Ints  # the row of the target that belongs to each source
-    # Of the whole texts, and of the texts without case, punctuation and digits.
+    # Hashes of the whole texts, and of the texts without case, punctuation and digits.
     hashes: tuple[Bits64, Bits64]
     characters: list[Ints]  # count of each code point in the sources and in the targets
     shifts: list[Shift]  # the misaligned stretches
-    prevalences: list[Prevalence]  # of the faults of whole corpora
+    prevalences: list[Prevalence]  # frequencies of the faults of whole corpora
 
 
 class ChunkAuditor(NamedTuple):

@@ -41,7 +41,7 @@ def doctor(
         target: Language code of the target, such as de; by default read from the text, but needed for .tmx and .jsonl.
         test: A test set; the doctor reports the sentences of the corpus that are also in the test set.
         vocabulary: A model folder; the doctor reports the characters of the corpus that the model's vocabulary lacks.
-        only: Names of the rules to check; what breaks these counts as a fault. The rules `empty`, `line-break` and
+        only: Names of the rules to check; breaking one of them counts as a fault. The rules `empty`, `line-break` and
             `encoding` are always checked, and can't be named.
         without: Names of rules to skip; the doctor checks all other rules.
         out: Also write a report of the corpus to this .html file.
@@ -55,7 +55,7 @@ def doctor(
         from transduce.text.pairs import are_trees
         from transduce.text.rules import SUSPICIONS
 
-        # Numpy: slow for --help.
+        # Imports numpy: too slow for --help.
         from transduce.wings.corpora.doctor.corpus_command import (
             check_corpus,
             choose_rules,

@@ -143,7 +143,7 @@ def _blocks(audit: Audit, uncovered: Sequence[tuple[str, int]], limits: Limits) 
 
 
 def _more(finding: Finding, limits: Limits) -> str:
-    """The lines of the pairs behind the examples, and advice."""
+    """The line numbers of more pairs after the examples, and advice."""
     end = limits.examples + limits.lines
     several = len({origin.file for origin in finding.lines}) > 1
     named = []

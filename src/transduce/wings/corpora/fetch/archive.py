@@ -18,9 +18,9 @@ from typing import IO, Any, cast
 
 from transduce.system.errors import UserError
 
-MAX_EXPANSION = 100  # times the size of an archive; text rarely compresses to less than a fiftieth
+MAX_EXPANSION = 100  # an archive may unpack to this many times its size; text rarely compresses to less than a fiftieth
 MIN_LIMIT_BYTES = 1 << 24  # archives of any size may unpack to this size
-MAX_HEADER_BYTES = 1 << 20  # between two members of a tar archive
+MAX_HEADER_BYTES = 1 << 20  # maximum size of the headers between two members of a tar archive
 ZIP_KIND_MASK, ZIP_LINK = 0o170000, 0o120000
 ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")  # the second one starts an empty archive
 DAMAGE_ERRORS = (
@@ -31,7 +31,7 @@ DAMAGE_ERRORS = (
     zipfile.BadZipFile,
     RuntimeError,
     ValueError,
-    OverflowError,  # a member's name or size
+    OverflowError,  # a member's name or size is too large
 )
 
 

@@ -15,7 +15,11 @@ from transduce.wings.corpora.fetch.table import Corpus, Entry, choose, find, rea
 if TYPE_CHECKING:
     from transduce.wings.corpora.fetch.corpus import Facts
 
-SPLIT_OPTIONS = {"train": "--train", "valid": "--valid", "test": "--test"}  # of `transduce train`
+SPLIT_OPTIONS = {
+    "train": "--train",
+    "valid": "--valid",
+    "test": "--test",
+}  # options of `transduce train`
 
 
 def fetch(
@@ -44,7 +48,7 @@ def fetch(
         return
     entry, request = find(entries, name)
     try:
-        # Httpx2, ssl: too slow for --help.
+        # Imports httpx2, ssl: too slow for --help.
         from transduce.wings.corpora.fetch import (
             corpus as fetching,
         )

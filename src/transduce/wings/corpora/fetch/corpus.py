@@ -34,9 +34,9 @@ from transduce.wings.corpora.fetch.table import Corpus, Download, Side
 from transduce.wings.corpora.fetch.texts import Written, write_text
 
 SOURCE_PAGE, SOURCE_JSON = "SOURCE.md", "source.json"
-PRINTED_FACTS = ("licence", "homepage", "cite", "corpus", "fetched")  # in SOURCE_PAGE
+PRINTED_FACTS = ("licence", "homepage", "cite", "corpus", "fetched")  # facts in SOURCE_PAGE
 Facts = dict[str, Any]  # the content of SOURCE_JSON
-MAX_NOTE_BYTES = 1 << 20  # of a licence or README
+MAX_NOTE_BYTES = 1 << 20  # maximum size of a licence or README
 
 
 def already_fetched(name: str, out: Path, kept: Path | None = None) -> Facts | None:

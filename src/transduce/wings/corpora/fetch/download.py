@@ -24,23 +24,23 @@ from transduce.system.files import digest
 from transduce.system.write_errors import write_error
 from transduce.wings.corpora.fetch.table import Download
 
-TIMEOUT_SECONDS = 30.0  # without receiving a byte
+TIMEOUT_SECONDS = 30.0  # maximum time without receiving a byte
 MAX_FAILURES = 6  # consecutive attempts without progress
 FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS = 1.0, 60.0  # between attempts, doubled each time
-QUIET_SECONDS = 1.0  # of a download, before progress is shown
+QUIET_SECONDS = 1.0  # a shorter download shows no progress
 TRANSIENT_STATUSES = {408, 425, 429, 500, 502, 503, 504}
 LOGIN_STATUSES = {401, 407, 511}
 PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE = 206, 416
-MAX_NAME_LENGTH = 200  # without the suffix; most file systems allow 255 with it
-UNKNOWN_VERSION = ".unknown.part"  # of a partial file that can't be resumed
+MAX_NAME_LENGTH = 200  # characters without the suffix; most file systems allow 255 in all
+UNKNOWN_VERSION = ".unknown.part"  # suffix of a partial file that can't be resumed
 STARTS_OVER = "the server sends another part or version of the file; the download starts over"
 PARTIAL_NAME = re.compile(r"\.([0-9a-f]{16}|unknown)\.part")
-MAX_PROLOG_BYTES = 1 << 14  # of a web page, before its first tag
+MAX_PROLOG_BYTES = 1 << 14  # maximum size of a web page's text before its first tag
 WEB_PAGE = re.compile(
     rb"(\xef\xbb\xbf)?(?>\s+|<\?xml.*?\?>|<!--.*?-->)*+<(!doctype\s+html|html)[\s>]",
     re.DOTALL | re.IGNORECASE,
 )
-MAX_ANSWER_BYTES = 1 << 24  # of a catalogue
+MAX_ANSWER_BYTES = 1 << 24  # maximum size of a catalogue
 HEADERS = {"User-Agent": "transduce", "Accept-Encoding": "identity"}
 
 PERMANENT_ERRORS = (httpx2.InvalidURL, httpx2.UnsupportedProtocol, httpx2.TooManyRedirects)
@@ -109,7 +109,9 @@ def _retry(attempt: Callable[[], Result], url: str, progress: Callable[[], int])
                 raise UserError(f"{url} can't be fetched: {reason}.", remedy) from None
             seconds = answer.headers.get("Retry-After", "")
             wait = float(seconds) if seconds.isdecimal() else 0.0
-        except PERMANENT_ERRORS as error:  # of this address, or of one that it redirects to
+        except (
+            PERMANENT_ERRORS
+        ) as error:  # an error of this address, or of an address that it redirects to
             raise UserError(
                 f"{url} can't be fetched: {_one_line(str(error)).rstrip('.')}.",
                 "Check whether the address is right.",

@@ -17,7 +17,7 @@ TEXT_FORMATS = ("text", "sgm", "ted")
 ENTRY_KEYS = ("title", "licence", "homepage", "cite", "recipe", "languages", "catalogue")
 FACTS = ENTRY_KEYS[:5]
 PART_KEYS = ("url", "bytes", "checksum", "member", "source", "target", "format", "notes")
-# As {source}; parts may use {language}.
+# Written as {source} and so on; parts may also use {language}.
 URL_PLACEHOLDERS = (
     "source",
     "target",
@@ -33,10 +33,10 @@ SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]*")
 BY_LANGUAGE = ("bytes", "checksum")
 LIST_KEYS = ("notes", "languages")
 ADDRESS = r"(?=https?://[^/?#\[\]])", "an address that begins with https:// or http://"
-# The valid values of a key, or of each item of a list or of a table of languages. Other keys have any text.
+# The valid values of a key, or of each item of a list or of a table of languages. All other keys may have any text.
 VALUES = {
     "bytes": (r"\d+", "a number"),
-    # The folder in the archive, and a file name of every system.
+    # The folder in the archive, and a file name that every file system allows.
     "notes": (r"(.*/)?\w([\w .,+()-]*[\w+)])?", "a list of file names"),
     "languages": (PAIR.pattern, '"any", or a list of pairs such as "en-de"'),
     "checksum": (
@@ -77,7 +77,7 @@ class Corpus(NamedTuple):
 
     name: str
     languages: tuple[str, str]
-    facts: dict[str, str]  # of FACTS; "" if the table has none
+    facts: dict[str, str]  # key of FACTS -> value; "" if the table lacks the key
     splits: dict[str, tuple[Part, ...]]
 
     def sides(self) -> list[Side]:
@@ -117,8 +117,10 @@ class Entry(NamedTuple):
     name: str
     facts: Mapping[str, Any]
     splits: Mapping[str, list[dict[str, Any]]]
-    pairs: list[tuple[str, str]]  # of languages, each available in both directions; empty: any pair
-    catalogue: str  # of a collection: the address that lists its versions; otherwise ""
+    pairs: list[
+        tuple[str, str]
+    ]  # pairs of languages, each available in both directions; empty: any pair
+    catalogue: str  # the address that lists a collection's versions; "" for a single corpus
 
     @property
     def pattern(self) -> str:
