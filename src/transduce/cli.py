@@ -32,7 +32,7 @@ SEVERAL_FILES = (
     "--train",
     "--valid",
     "--test",
-)  # with `=`, as in --train=a, only one file would be read
+)  # `--train=a b` would read only the file a
 FLAGS = {  # options whose flags have other names
     "data.corpora": "--train",
     "data.valid": "--valid",

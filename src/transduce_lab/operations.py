@@ -56,7 +56,7 @@ def operations(model: ModelConfig, source_length: int, target_length: int) -> Op
 
 
 def per_target_token(model: ModelConfig, source_length: int, target_length: int) -> float:
-    """The operations of a training update per target token, three times those of a forward pass."""
+    """The operations of a training update per target token: three times the operations of a forward pass."""
     return 3 * sum(operations(model, source_length, target_length)) / target_length
 
 

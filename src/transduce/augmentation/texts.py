@@ -1,8 +1,8 @@
 """Changes pairs so that a model learns from input that does not look like its corpus.
 
-Lower case and typing errors change the source only, so that the translation stays in order. A list marker begins both
-sides. decoding/capitals.py takes care of capitals and title case. Only words between spaces change: a placeholder, an
-address or markup stays as it is.
+Lower case and typing errors change only the source, so that the model still learns correct translations. A list marker
+begins both sides. decoding/capitals.py takes care of capitals and title case. Placeholders, addresses and markup are
+not changed.
 """
 
 import re
@@ -69,7 +69,7 @@ SHARE = sum(share for share, _ in CHANGES)
 
 
 def augment(source: str, target: str, random: Random) -> tuple[str, str]:
-    """Change a pair in one of the ways in CHANGES, drawn in proportion to their shares."""
+    """Apply one of CHANGES to a pair, drawn in proportion to the shares in CHANGES."""
     shares, changes = zip(*CHANGES, strict=True)
     (change,) = random.choices(changes, shares)
     return change(source, target, random)

@@ -119,7 +119,7 @@ class Evaluation:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files of the test set: all arguments, or those behind the model."""
+        """The files of the test set: all arguments, without the model if there is one."""
         return self.arguments if self.hypothesis else self.arguments[1:]
 
     @property

@@ -31,11 +31,11 @@ def train(
 ) -> Result:
     """Train a model in the folder `out`, or resume the training there, as `transduce train` does.
 
-    The arguments are those of the command. `options` maps names such as "train.steps" to values. `stop` is called
-    before every update, and returns True to save and end the training; it is not called while a reverse model is
-    trained. A process trains one model at a time. Meanwhile, other threads must not load models or draw random numbers
-    from torch: they would change the weights. Raises UserError for invalid options or files, and KeyboardInterrupt if
-    Ctrl-C or SIGTERM ended the training; both save it first.
+    The arguments have the names of the command's options. `options` maps names such as "train.steps" to values. `stop`
+    is called before every update, and returns True to save and end the training; it is not called while a reverse model
+    is trained. A process trains one model at a time. Meanwhile, other threads must not load models or draw random
+    numbers from torch: they would change the weights. Raises UserError for invalid options or files, and
+    KeyboardInterrupt if Ctrl-C or SIGTERM ended the training; both save it first.
     """
     out = Path(out)
     init = Path(init) if init else None

@@ -64,7 +64,7 @@ def _read_directed(
 def read_test_set(
     files: Sequence[str], data: "DataConfig", languages: tuple[str, str]
 ) -> "list[Pair]":
-    """Read the pairs of a test set for a model with the options `data`; `languages` are those of the command line."""
+    """Read the pairs of a test set for a model with the options `data` and the command line's `languages`."""
     from transduce.decoding.directions import choose_direction, directions_of
 
     if is_multilingual(files):

@@ -130,7 +130,7 @@ OPTIONS = {  # an option of a command or recipe -> the function that implements 
 
 
 def commands() -> Mapping[str, Command]:
-    """All commands, those of the core and the wings first."""
+    """All commands; the commands of the core and the wings come first."""
     return {**COMMANDS, **plugins("commands")}
 
 

@@ -30,8 +30,8 @@ def align(
 ) -> list[Translation]:
     """Add word links to translations and to their alternatives.
 
-    `sources` holds the token ids of each text. `ranked` holds each text's translation with a list of hypotheses, one
-    for the translation, then one for each alternative. `attention` computes the attention to the sources.
+    `sources` holds the token ids of each text. `ranked` holds each text's translation with a list of hypotheses, the
+    first for the translation, the others for its alternatives. `attention` computes the attention to the sources.
     """
     rows = [
         (ids, hypothesis.tokens)

@@ -27,7 +27,7 @@ ALIGNMENT_LAYER = "alignment_layer"
 MAX_PAIRS = 512  # held-out pairs from which the layer is chosen
 BATCH_SENTENCES = 32
 MAX_TOKENS = 256  # maximum on each side; the attention weights of longer pairs need much memory
-SINGLE_COUNT = 0.1  # replaces 0, the leave-one-out count of pieces that are linked once
+SINGLE_COUNT = 0.1  # replaces the leave-one-out count 0 of pieces that are linked only once
 
 
 @torch.inference_mode()
@@ -60,7 +60,7 @@ def alignment_layer(model: model_folder.Bundle) -> int:
 
 
 def guess_layer(num_layers: int) -> int:
-    """The index of the last layer but one, or of the last layer if there are at most two layers."""
+    """The index of the second-last layer, or of the last layer if there are at most two."""
     return min(num_layers - 1, max(num_layers - 2, 1))
 
 

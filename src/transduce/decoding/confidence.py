@@ -24,7 +24,7 @@ FARTHEST = 4.0  # larger deviations from the mean, which are rare, are clipped t
 
 
 def features(log_prob: float, source_tokens: int, target_tokens: int) -> tuple[float, float, float]:
-    """The log-probability per target token, the log of their number, and that of their number per source token."""
+    """The log-probability per target token, and the logs of the target's length and of the lengths' ratio."""
     return (
         log_prob / target_tokens,
         math.log(target_tokens),
@@ -75,7 +75,7 @@ class Regression:
 
 @dataclass(frozen=True)
 class Confidence(Regression):
-    """A logistic regression on `features`, one on `word_features`, and what counts as good."""
+    """Logistic regressions for translations and for words, and the bounds of good and of detached translations."""
 
     min_chrf: float  # minimum of a good translation: the median of the held-out translations
     min_log_prob: float  # mean over the tokens; a translation below it is detached

@@ -32,7 +32,7 @@ def directions_of(data: DataConfig) -> list[Direction]:
 def with_known_codes(directions: Sequence[Direction], source: str, target: str) -> Direction:
     """The languages in the most similar codes of `directions`; codes of unknown languages don't change.
 
-    Of several codes for the source, one that is translated into the target is preferred.
+    Of several codes for the source, a code that the model translates into the target is preferred.
     """
     sources = [each.source for each in directions if nearest_code(target, [each.target])]
     source = (
@@ -106,7 +106,7 @@ def find_pivot(
 ) -> str | None:
     """The pivot through which `directions` lead to `wanted`, or None. `scores` holds the quality of directions.
 
-    Of several pivots, the function returns the one for which the lower of the two scores is highest.
+    Of several pivots, returns the pivot whose lower score of the two hops is highest.
     """
 
     def quality(pivot: str) -> float:

@@ -47,13 +47,13 @@ def load(
     """Load a translator from a model folder, or from several model folders as an ensemble.
 
     `options` overrides search options (decode.*) of the first model. The engine "torch" is a beam search for every
-    model and every device. "ctranslate2" is faster on a CPU,
-    but supports only single Transformers. "auto" chooses "ctranslate2" if it is installed, supports the model and the
-    device, and translates as well as "torch". Otherwise, "auto" chooses "torch". "blockwise" is greedy search with a
-    model.block_size above 1. If `device` is None, "torch", "auto" and "blockwise" use the GPU if there is one. If
-    `threads` is 0, the engine chooses the number of CPU threads. In a forked process, "torch" has only one. `source`
-    and `target` are language codes, and choose a direction of a multilingual model. Raises UserError if a model can't
-    be read or is a parser, if vocabularies differ, or if the engine can't run the model.
+    model and every device. "ctranslate2" is faster on a CPU, but supports only single Transformers. "auto" chooses
+    "ctranslate2" if it is installed, supports the model and the device, and translates as well as "torch". Otherwise,
+    "auto" chooses "torch". "blockwise" is greedy search with a model.block_size above 1. If `device` is None, "torch",
+    "auto" and "blockwise" use the GPU if there is one. If `threads` is 0, the engine chooses the number of CPU threads.
+    In a forked process, "torch" uses only one thread. `source` and `target` are language codes, and choose a direction
+    of a multilingual model. Raises UserError if a model can't be read or is a parser, if vocabularies differ, or if the
+    engine can't run the model.
     """
     paths = [
         Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)

@@ -1,7 +1,7 @@
 """Translates through a third language, the pivot, if a model lacks a direction.
 
-A route is one hop, or two: the second one translates the translations of the first one. A server waits between the
-hops, so it calls `hops_with_options` and `joined` itself, as `relay` does.
+A route has one or two hops; the second hop translates the translations of the first hop. A server must wait between the
+hops, so it calls `hops_with_options` and `joined` instead of `relay`.
 """
 
 from collections.abc import Callable, Sequence

@@ -48,7 +48,7 @@ from transduce.tokens.spans import Span
 # Flags of texts that need checking, in addition to CUT.
 LOST = "placeholders"  # a tag or a placeholder is missing, repeated or made up
 GUESSED = "guessed"  # the place of a tag or a placeholder is a guess
-OTHER_NUMBERS = "numbers"  # the numbers differ from those of the source
+OTHER_NUMBERS = "numbers"  # the translation has other numbers than the source
 IN_PARTS = "split"  # a sentence was too long and was translated in parts
 LONG = "long"  # a part that can't be cut further was too long and wasn't translated
 
@@ -172,7 +172,7 @@ class Plan:
         return self.placed(translated)
 
     def placed(self, translated: Sequence[Sequence[Translation]]) -> list[Translation]:
-        """The translations of `sentences`, from those of the sentences of each group."""
+        """Put the translations of the groups' sentences in the order of `self.sentences`."""
         translations = [BLANK_TRANSLATION] * len(self.sentences)
         for group, its in zip(self.groups, translated, strict=True):
             for place, translation in zip(group.places, its, strict=True):

@@ -27,7 +27,7 @@ EXPORT_FORMATS = {"encoder.onnx": "transduce.wings.export.onnx_engine:open_engin
 
 
 def engines() -> Mapping[str, str]:
-    """All engines, those of the core and the wings first."""
+    """All engines; the engines of the core and the wings come first."""
     return {**ENGINES, **plugins("engines")}
 
 

@@ -10,7 +10,7 @@ from transduce.decoding.types import Hypothesis
 MIN_TIMES = 3  # a stretch of tokens that occurs this often in a row is a loop
 LONG_PERIOD = 4  # a stretch longer than this is a loop if it occurs twice
 MAX_LENGTH_RATIO = (
-    4  # a repetition in the source explains one that has at most this many times its tokens
+    4  # maximum ratio in tokens of a repetition to the repetition in the source that explains it
 )
 # Minimum ratio of the two stretches' lengths: a sentence that occurs three times doesn't explain "so so so".
 MIN_PERIOD_RATIO = 0.5
@@ -25,7 +25,7 @@ RETRY_NGRAMS = (
 
 
 class Repetition(NamedTuple):
-    """The longest part of a sequence that consists of one stretch, several times in a row."""
+    """The longest part of a sequence in which the same stretch occurs several times in a row."""
 
     times: int  # 1: no repetition
     period: int  # tokens in the stretch

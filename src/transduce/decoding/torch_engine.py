@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 MAX_WORKERS = 8  # each worker needs its own memory
 GPU_FACTOR = 16  # a step takes about as long for many hypotheses as for a few
 MIN_REQUEST_TOKENS = 128  # source tokens of a request; fewer do not keep a worker busy
-PARALLEL_SEARCH = threading.Lock()  # torch has one number of threads for the process
+PARALLEL_SEARCH = threading.Lock()  # torch's number of threads applies to the whole process
 MAX_FORCED_TOKENS = 8192  # tokens per batch: their logits need 1.2 GB with 37,000 pieces
-SLACK = 1.05  # room for padding, so that the number of requests is a multiple of the workers, or one more
+SLACK = 1.05  # room for padding, so that the number of requests is about a multiple of the number of workers
 
 
 class TorchEngine:
@@ -48,7 +48,7 @@ class TorchEngine:
         on_step: Watcher | None = None,
         layers: Callable[[], list[int]] | None = None,
     ):
-        """Takes models that are on one device. A search sets them to eval mode.
+        """All models must be on the same device. A search sets them to eval mode.
 
         `token_filter` makes the token filter of a request from the request's texts and length limits. `on_step` is
         called with the candidates of each search step. Parallel requests call `on_step` in any order. `layers` returns,

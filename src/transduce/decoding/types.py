@@ -35,8 +35,8 @@ TERM = "term"  # the translation lacks a term of the glossary
 # Search options of the plain search of the paper, as in other programs.
 PLAIN_SEARCH: dict[str, Any] = {"capitals": False, "retry_loops": False, "mbr": "none"}
 
-# What only some engines support. attention: return a model's attention to the source. constraints: use the selector of
-# a request. positions: accept every length that the model supports.
+# Features that only some engines support. attention: return a model's attention to the source. constraints: use the
+# selector of a request. positions: accept every length that the model supports.
 Feature = Literal["attention", "constraints", "positions"]
 FEATURE_PURPOSES: dict[Feature, str] = {
     "attention": "align words",
@@ -55,7 +55,7 @@ class TranslationOptions(NamedTuple):
     """Options for translating texts, in addition to the search options (decode.*)."""
 
     n_best: int = 1
-    align: bool = False  # link the words of a translation to those of its source
+    align: bool = False  # link the words of a translation to the words of its source
     glossary: tuple[Term, ...] = ()
     sentences: bool = False  # split each text into sentences; otherwise it is one sentence
 
@@ -269,7 +269,7 @@ def as_list(texts: Iterable[str], numbers: Iterable[int] = ()) -> list[str]:
 
 
 def as_terms(glossary: Mapping[str, str] | Sequence[Term]) -> tuple[Term, ...]:
-    """The terms of a glossary. Raises TypeError if one is not a pair of texts."""
+    """The terms of a glossary. Raises TypeError if a term is not a pair of texts."""
     terms = tuple(glossary.items() if isinstance(glossary, Mapping) else glossary)
     for term in terms:
         if (

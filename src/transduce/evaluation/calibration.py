@@ -138,7 +138,7 @@ def _fit(values: Floats, is_good: NDArray[np.bool_], folds: NDArray[np.int_]) ->
 
 
 def area_under_curve(probabilities: Floats, is_good: NDArray[np.bool_]) -> float:
-    """The probability that a good translation has a higher probability than a bad one; ties count half."""
+    """The probability that a good translation is rated above a bad translation; ties count half."""
     good = np.sort(probabilities[is_good])
     bad = np.sort(probabilities[~is_good])
     below = (np.searchsorted(bad, good) + np.searchsorted(bad, good, side="right")) / 2

@@ -125,7 +125,7 @@ def _validation(
 
 
 def direction_of(pairs: Sequence[Pair], data: DataConfig) -> Direction:
-    """The direction of pairs that all have the same one."""
+    """The common direction of all pairs."""
     name = pairs[0].direction if pairs else ""
     return Direction.parse(name) if name else Direction(data.source, data.target)
 

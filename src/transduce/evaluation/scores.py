@@ -62,7 +62,7 @@ def score(
 ) -> list[Score]:
     """Compute BLEU, chrF2 and TER of one hypothesis per sentence, with 95 % bootstrap intervals.
 
-    `tokenize` and `language` are those of `metrics`. Raises UserError if this tokenisation is unknown, if there are
+    `tokenize` and `language` are described at `metrics`. Raises UserError if this tokenisation is unknown, if there are
     more or fewer hypotheses than references, or if there are no references.
     """
     return [
@@ -99,8 +99,8 @@ def compare(
 def metrics(tokenize: str, language: str = "") -> dict[str, Metric]:
     """Make the metrics BLEU, chrF2 and TER.
 
-    `tokenize` is sacreBLEU's name of the tokenisation for BLEU, such as "13a", or AUTO: the one that sacreBLEU
-    recommends for references in `language`. Raises UserError if the tokenisation is unknown or not installed.
+    `tokenize` is sacreBLEU's name of the tokenisation for BLEU, such as "13a". AUTO chooses the tokenisation that
+    sacreBLEU recommends for `language`. Raises UserError if the tokenisation is unknown or not installed.
     """
     if tokenize == AUTO:
         tokenize = _recommended(main_language(language))
@@ -168,7 +168,8 @@ def _bootstrap(
             )
             for result in of_outputs
         ]
-        # sacreBLEU counts only differences above the observed one, so equal outputs would seem to differ significantly.
+        # sacreBLEU counts only differences larger than the observed difference, so equal outputs would seem to differ
+        # significantly.
         equal = scores[0].value == scores[-1].value
         tested = len(references) >= MIN_TESTED_SENTENCES
         compared.append(

@@ -26,7 +26,7 @@ VOWEL_SIGNS = (  # and other marks that are part of words, but not of \w
 )
 # ։ ، ؛ ؟ ۔ । ॥ ። and so on.
 OTHER_STOPS = r"\u0589\u060c\u061b\u061f\u06d4\u0964\u0965\u1361-\u1368"
-# A tag next to one of these needs no blank, but their translations may need one.
+# A tag next to such a character needs no blank, but the tag's place in the translation may need a blank.
 NO_BLANK = f"{SPACELESS}{WIDE_SIGNS}"
 UNITS = "x|px|pt|[kKMGT]?i?B|[hms]|[mµn]s|min|sec|th"  # may follow a conversion such as %d directly
 LT = "(?:<|&(?:amp;)?lt;)"  # plain or escaped
@@ -55,7 +55,7 @@ class Syntax(NamedTuple):
 
 PLACEHOLDERS = [  # an earlier pattern takes precedence over a later one
     Syntax(
-        "web address",  # with a path in Chinese, but without the Chinese words behind it
+        "web address",  # may have a Chinese path, but ends before Chinese words that follow
         rf"""
         (?:\b|(?<=[{TOUCHING}]))(?:(?:https?|ftp)://|www\.)
         (?:\([^\s()<>"]*+\)|\[[^\s\[\]<>"]*+\]|\{{[^\s{{}}<>"]*+\}}

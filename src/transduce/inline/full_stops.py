@@ -14,12 +14,12 @@ STOP = re.compile(
 WORD_PART = re.compile(r"""[^\s"'’«„“”‚‘([{<>*_¿¡/–-](?:(?![-–/(]\w\w|['’](?:[A-Z]|\w\w))\S)*""")
 BEHIND = re.compile(r"""\s{1,9}["'«„“”‚‘’([{<>*_¿¡]{0,3}([^\W_]{1,40})(.{0,9})""")
 FAR = 40  # number of characters that are read before a full stop
-# Each line has a mark and a pattern; the first pattern that matches decides. A comma stands for a full stop that ends
-# no sentence, a question mark for one that ends a sentence; with a full stop, sentencex decides. Other lines explain.
-# The patterns read fields with TABs between them: the word before the full stop, the word behind it, 9 more characters,
-# the two words before the first one (the nearer one first), the language, and the category of the text's first
-# character. In front of a word stand its kinds (see abbreviations.txt), the categories of its first two characters and
-# a colon, such as "before,LuLl:Dr". NUMBER, LETTER … stand for the patterns of PARTS.
+# Each line has a mark and a pattern; the first pattern that matches decides. The mark "," means that the full stop ends
+# no sentence, "?" that it ends a sentence, and "." that sentencex decides. Other lines explain. The patterns read
+# fields with TABs between them: the word before the full stop, the word behind it, 9 more characters, the two words
+# before the first word (the nearer word first), the language, and the category of the text's first character. In front
+# of a word stand its kinds (see abbreviations.txt), the categories of its first two characters and a colon, such as
+# "before,LuLl:Dr". NUMBER, LETTER … stand for the patterns of PARTS.
 ROLES = r"""
 Frequent cases first: words that are in no list
 . L[ul]Ll:LETTER{5}
@@ -82,12 +82,12 @@ KNOWN (?:am|ar|bg|bn|da|de|en|es|fi|fr|gu|hi|it|kk|kn|ml|mr|nl|pa|pl|pt|ru|sk|ta
 
 
 def mark(text: str, language: str) -> str:
-    """Replace full stops whose role is known by marks that show it to sentencex; the length stays the same."""
+    """Replace full stops whose role is known by marks that sentencex understands; the length does not change."""
     return STOP.sub(lambda stop: role(text, stop.start(), language), text)
 
 
 def role(text: str, place: int, language: str) -> str:
-    """The mark of a full stop: "," if it ends no sentence, "?" if it ends one, and "." if sentencex decides."""
+    """The mark of a full stop: "," if it ends no sentence, "?" if it ends a sentence, and "." if sentencex decides."""
     behind = BEHIND.match(text, place + 1)
     if not behind:
         is_paragraph = text.startswith(" §", place + 1)

@@ -276,7 +276,10 @@ class _Builder:
             self.length += len(text)
 
     def _append(self, order: int, raw: str) -> None:
-        """Add text. Two blanks around a tag become one, if blanks are collapsed or `weave` restores the other."""
+        """Add text.
+
+        Two blanks around a tag become one blank, if blanks are collapsed or `weave` restores the second blank.
+        """
         text = MARKUP_BLANKS.sub(" ", raw) if self.collapse else raw
         last = self.marks[-1] if self.marks else Mark("half", 0, 0, "")
         is_point = last.kind == "point" and last.begin == self.length
@@ -343,7 +346,7 @@ class _Builder:
 
 
 def _is_one_word(content: str, begin: int, inner: Sequence[Mark]) -> bool:
-    """Whether a pair of tags contains nothing, or only placeholders and punctuation."""
+    """Whether a pair of tags contains no words: nothing, or only placeholders and punctuation."""
     if any(mark.kind == "half" for mark in inner):
         return False
     words = [

@@ -73,7 +73,8 @@ def restore(
 ) -> Restored:
     """Restore tags and placeholders in a translation, and apply the patches `without`. Requires `copied` to be true.
 
-    No tag or placeholder divides an occurrence of a text in `whole`, unless several pairs of tags share it.
+    No tag or placeholder is put inside an occurrence of a text in `whole`, unless several pairs of tags share this
+    occurrence.
     """
     words = _words(masked, translation)
     copies: Links = [

@@ -26,7 +26,9 @@ MORE_SENTENCE_ENDS = re.compile(  # of Khmer (but ។ល។ means "and so on"), 
 # The best cuts.
 CLAUSE_END = re.compile(r"(?<=[;:,)\]–؛،۔])\s+|(?<=[—、，；：。។៖၊။፣።।])\s*|(?<!\s)\s++(?=[(\[–—])")
 WINDOW = 2000  # characters that sentencex reads at once: an unclosed quote takes quadratic time and hides sentence ends
-MARGIN = 100  # characters at the end of a window: what follows can show that a sentence does not end there
+MARGIN = (
+    100  # characters at the end of a window: the text after them may show that they end no sentence
+)
 SENTENCE_BLANKS = re.compile(r"\s+")
 ZERO_WIDTH_JOINER = "\u200d"
 # Letters that belong to the letter before them.

@@ -1,7 +1,7 @@
 """Finds the symbols that a model can't translate, so that its translations carry them over like placeholders.
 
-The training text hardly had them, so the vocabulary spells them in bytes: emoji, notes, arrows, other signs, and words
-in scripts that the model does not know.
+The training text hardly had such symbols, so the vocabulary spells them in bytes: emoji, notes, arrows, other signs,
+and words in scripts that the model does not know.
 """
 
 import re

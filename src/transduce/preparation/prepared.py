@@ -218,7 +218,7 @@ def write_facts(
 ) -> None:
     """Write FACTS_FILE, changed by `extend`, and LEFT_OUT_FILE. See `check_pairs`.
 
-    `files`, `held_out` and `dropped` are those of `Facts`.
+    `files`, `held_out` and `dropped` are fields of `Facts`.
     """
     # A replayed corpus has stores, too.
     stores = [TokenStore(path) for path in folder.glob("corpus-*")]

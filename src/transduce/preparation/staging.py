@@ -209,7 +209,7 @@ class StagingWriter:
         return StagedPairs.open(self._folder)
 
 
-# The parts of a corpus, and which side of their pairs is meant: 0: sources, 1: targets.
+# The parts of a corpus, and the side of their pairs: 0 for sources, 1 for targets.
 Column = tuple[Sequence[StagedPairs], int]
 
 

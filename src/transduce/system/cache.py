@@ -58,6 +58,9 @@ def remembered_digest(path: Path) -> str:
 
 
 def _identity(path: Path) -> list[int]:
-    """Numbers that change when the file changes. The last one, the time of the last change, can't be set."""
+    """Numbers that change when the file changes.
+
+    The last number, the time of the last change, can't be set by programs.
+    """
     status = path.stat()
     return [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]

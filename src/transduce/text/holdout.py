@@ -15,7 +15,7 @@ from transduce.text.hashes import Bits64, alike, hash_texts
 from transduce.text.pairs import Pair
 
 LEAVING_DIVISOR = 10  # at most a tenth of the pairs may be held out or dropped
-# The scores of fewer pairs are chance: all pairs of such a small corpus are trained on.
+# Scores on fewer pairs would be chance, so all pairs of such a small corpus are trained on.
 MIN_HELD_OUT = 10
 SLICE_ITEMS = 1_000_000  # pairs or sentences per array operation, to limit its memory
 # Each call yields the hashes of both sides, in blocks (pairs, 2).

@@ -22,7 +22,7 @@ MISALIGNED, UNRELATED, NUMBERS_DISAGREE = "misaligned", "unrelated", "numbers"
 PLACEHOLDERS_DIFFER, IN_TEST_SET = "placeholders", "test"
 BROKEN_OFF, JOINED, UNUSUAL_LENGTH = "broken-off", "joined", "length"
 DUPLICATE, NEAR_DUPLICATE = "duplicate", "near-duplicate"
-MEANINGS = {  # in order of precedence: a pair is left out for the first rule that it breaks
+MEANINGS = {  # in order of precedence: a pair counts for the first rule that it breaks
     EMPTY: "a blank side",
     LINE_BREAK: "a line break inside a text",
     ENCODING: "text that is not UTF-8",  # only the doctor reads such texts

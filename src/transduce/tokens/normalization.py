@@ -1,8 +1,8 @@
 """Gives texts that look alike the same characters before they are encoded.
 
 All texts are brought into Unicode's form NFC. In sources, other spaces become blanks, forms of other widths and
-ligatures become usual letters, and invisible characters that carry no meaning are removed. This is less than NFKC, so
-x² stays x².
+ligatures become usual letters, and invisible characters that carry no meaning are removed. NFKC would change more, such
+as x² to x2.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What a model and its training are, as rows of a name and a text: for `train`, `info` and model cards."""
+"""The facts about a model and its training, as rows of a name and a text, for `train`, `info` and model cards."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple

@@ -204,7 +204,7 @@ class Candidate(NamedTuple):
 def choose(training: Training) -> Candidate:
     """The best of the last and the best checkpoint, an average of several, and two moving averages, by train.select_by.
 
-    The moving averages are those at the last and at the best checkpoint.
+    The moving averages are taken at the last and at the best checkpoint.
     """
     config = training.config.train
     state = training.state

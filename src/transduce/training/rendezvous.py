@@ -22,7 +22,7 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 from transduce.system.console import log
 from transduce.system.errors import UserError
 
-JOIN_SECONDS = 300.0  # processes on a cluster may start minutes apart
+JOIN_SECONDS = 300.0  # processes on a cluster may start minutes after each other
 TORCHRUN_JOIN_SECONDS = 45.0  # torchrun waits for all machines before it starts processes
 STALE_TIMEOUT = datetime.timedelta(seconds=2)  # the stored address may be that of a dead rank 0
 NOTICE_SECONDS = 20.0  # time until a message names the missing rank

@@ -176,8 +176,8 @@ def _fingerprints(files: Any) -> dict[str, str | None]:
 def fingerprint(name: str) -> str | None:
     """The SHA-256 of a file; None if there is no regular file or folder of this name.
 
-    Of a model folder, it is that of the weights. Of a prepared corpus, it is that of the manifest. Of a folder of
-    bilingual files, it is that of the list of their hashes and names. Raises UserError for a damaged folder.
+    For a model folder, the SHA-256 of its weights. For a prepared corpus, the SHA-256 of its manifest. For a folder of
+    bilingual files, the SHA-256 of the list of the files' hashes and names. Raises UserError for a damaged folder.
     """
     path = Path(name)
     if (path / model_folder.CONFIG).is_file():

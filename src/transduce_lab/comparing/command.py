@@ -111,7 +111,7 @@ def _check_folder(out: Path, rows: Sequence[str]) -> None:
 
 
 def with_corpus_languages(given: Settings, train: Sequence[str]) -> dict[str, Any]:
-    """The options `given`, with the languages in the names of the corpus files or those of a prepared corpus."""
+    """The options `given`, with the languages in the names of the corpus files, or of a prepared corpus."""
     from transduce.training.start import with_known_languages  # imports torch: too slow for --help
 
     return dict(with_known_languages(with_languages(given, train), None))

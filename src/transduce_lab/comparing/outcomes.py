@@ -89,7 +89,9 @@ class Row(NamedTuple):
     scores: dict[str, list[float]]
     spreads: dict[str, Spread]  # mean and deviation over the runs
     resampled: dict[str, NDArray[np.float64]]
-    length_ratio: float  # words of the outputs to words of the references, or the same of brackets
+    length_ratio: (
+        float  # words (for trees, brackets) of the outputs divided by those of the references
+    )
 
 
 class Judge:
@@ -131,7 +133,7 @@ class Judge:
         return Row(scores, spreads, resampled, float(np.mean(ratios)) if ratios else math.nan)
 
     def _brackets(self, outcome: Outcome) -> Statistics:
-        """The matched brackets, those of the gold tree and those of the parse, for each sentence."""
+        """The numbers of matched brackets, gold brackets and brackets of the parse, for each sentence."""
         parses = (tree for tree, _ in parse_trees(outcome.outputs))
         rows = score_trees(self._trees, parses).rows
         return np.array([(row.matched, row.gold, row.test) for row in rows], dtype=np.float64)
@@ -157,6 +159,6 @@ class Judge:
         )
 
     def difference(self, measure: str, row: Row, base: Row) -> Difference:
-        """The difference `row` - `base`; of perplexity, that of its logarithm."""
+        """The difference `row` - `base`; for perplexity, the difference of the logarithms."""
         error = float(np.std(row.resampled[measure] - base.resampled[measure]))
         return difference(row.spreads[measure], base.spreads[measure], error, self.sentences)

@@ -24,7 +24,7 @@ NOT_PRINTED: Printed = {}
 COSTS = ("params (10^6)", "operations", "minutes")
 NOTE = (
     "± : standard deviation over seeds. Differences are from the row '{base}', with their 95 % confidence intervals, "
-    "which cover other seeds and other test sentences (of an ensemble of all seeds: only other seeds of '{base}', and "
+    "which cover other seeds and other test sentences (for an ensemble of all seeds, only other seeds of '{base}', and "
     "other sentences). Verdict: whether {judge} is better or worse by a t test at a level of 5 % for the whole table "
     "(after Holm). Perplexity: per {unit} of the test text. Length: {lengths}. Operations: floating-point operations "
     "of the matrix products in a run. Minutes: of the run (of a second stage, without the first). Compare them only "

@@ -39,7 +39,7 @@ class Slice(NamedTuple):
     sentences: int
     scores: list[Comparison]  # BLEU and chrF2, with p-values that are not corrected
     num_words: int  # rare words, numbers or words in capitals in the references
-    found: tuple[int, ...]  # how many of these words the first and the second translation have, too
+    found: tuple[int, ...]  # number of these words in the first and in the second translation
     p_value: float  # p-value of chrF2, corrected by Holm's method for all tested slices; nan below MIN_TESTED_SENTENCES
 
 
@@ -114,7 +114,7 @@ def _folded(text: str) -> list[str]:
 
 
 def _in_capitals(text: str) -> list[str]:
-    """The words with two or more capital letters and no small ones."""
+    """The words with two or more capital letters and no small letters."""
     return [word for word in words(text) if word.isupper() and sum(map(str.isupper, word)) > 1]
 
 

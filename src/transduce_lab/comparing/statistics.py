@@ -97,7 +97,7 @@ def quantile(degrees: float, level: float = LEVEL) -> float:
 
 
 def holm(p_values: Sequence[float], tests: int = 0) -> list[float]:
-    """Correct the p-values of several tests after Holm (1979). nan stays nan.
+    """Correct the p-values of several tests after Holm (1979). The p-value nan is not changed.
 
     `tests` is the number of tests if some have not been made yet; by default, those with a p-value are all.
     """

@@ -54,8 +54,8 @@ class Ahead(nn.Module):
         """Replace half of the rows by the outputs of heads, for training: (r, t, d_model) -> the same shape.
 
         In a row of the head that predicts i tokens further, position p comes from position p - i. So the logits at each
-        position are for the same token in all rows, and the loss needs no change. The first i positions stay as they
-        are. Stern et al. draw one head for each batch.
+        position are for the same token in all rows, and the loss needs no change. The first i positions are not
+        changed. Stern et al. draw one head for each batch.
         """
         others = len(self.heads)
         # Drawn on the CPU, so equal on a GPU. A row with a number below 1 does not change.
@@ -77,8 +77,8 @@ def make_heads(config: ModelConfig) -> Ahead | None:
 def search_in_blocks(model: Transformer, source: Tensor, limit: int, alpha: float) -> Hypothesis:
     """Find the translation of greedy search for source ids (1, s). Counts "hypotheses" and "decoder calls".
 
-    A call of the decoder reads a block: the last token and the tokens that the heads predicted after it. They are
-    accepted up to the first one that greedy search would not have chosen, which is replaced by greedy search's token.
+    A call of the decoder reads a block: the last token and the tokens that the heads predicted after it. Tokens are
+    accepted up to the first token that greedy search would not choose; greedy search's token replaces it.
     """
     with phase("encode"):
         memory = model.encode(source)

@@ -96,7 +96,7 @@ class Measured(NamedTuple):
     parses: list[str]  # one line per sentence
     scores: BracketScores  # EVALB's scores of the parses
     agreed: BracketScores  # scores with the gold trees' punctuation tags, so that EVALB excludes no parse
-    changed: int  # number of parses that differ from those of the unconstrained search
+    changed: int  # number of parses that the constrained search changed
     unconstrained: (
         BracketScores  # scores of the unconstrained search, with the gold trees' punctuation tags
     )

@@ -177,7 +177,7 @@ def linearise(tree: Tree) -> list[str]:
     # As in Vinyals et al. (2015), but closing brackets have no label, and tags are kept.
     symbols = list[str]()
     depth = 0
-    closed = 0  # closed: brackets that close behind the last symbol
+    closed = 0  # closed: number of brackets that close after the last symbol
     for node in tree.walk():
         if node is None:
             depth = depth - 1

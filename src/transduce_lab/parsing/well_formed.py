@@ -76,10 +76,10 @@ class WellFormed:
         log_probs.masked_fill_(~permitted, -torch.inf)
 
     def _may_close(self, depth: Tensor, left: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
-        """Whether one bracket may be closed (b, w), and all but i of them, for each i (b, w, i).
+        """Whether one bracket may be closed (b, w), and for each i, whether all but i brackets may be closed (b, w, i).
 
-        `depth` brackets are open, and `left` words are missing, each of shape (b, w). The outermost bracket stays open
-        until no word is missing.
+        `depth` brackets are open, and `left` words are missing, each of shape (b, w). The outermost bracket may not be
+        closed before all words are used.
         """
         remaining = torch.arange(max(0, int(self.kinds.max()) + 1 - CLOSES_TO), device=depth.device)
         may_close = (depth > 0) & (last != OPENS)

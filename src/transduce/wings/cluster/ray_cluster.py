@@ -136,7 +136,7 @@ def run_tasks(
 def _run(
     do: Callable[..., object], plan: Plan, home: Path, shard: Shard, *arguments: Any
 ) -> UserError | None:
-    """Call `do` in a worker, in the folder `home`. Returns a UserError that it raised, or None on success."""
+    """Call `do` in a worker, in the folder `home`. Returns the UserError that `do` raised, or None on success."""
     try:
         check_version(plan)
         _enter(home)

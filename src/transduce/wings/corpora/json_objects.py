@@ -10,7 +10,8 @@ NOT_BETWEEN_OBJECTS = re.compile(r"[^\s,\[\]]")
 def objects(number: int, lines: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Yield the line number and the text of each object of an array, or of several objects.
 
-    `number` is that of the first line. JSON that is not valid, such as an array that is cut off, is yielded as it is.
+    `number` is the number of the first line. JSON that is not valid, such as an array that is cut off, is yielded as it
+    is.
     """
     text = "\n".join(lines)
     decoder = json.JSONDecoder()

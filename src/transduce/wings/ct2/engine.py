@@ -50,7 +50,7 @@ Pieces = tuple[str, ...]  # ids as text
 
 
 class Loss(NamedTuple):
-    """The mean over sentences of a score of our own search, minus that of an engine."""
+    """The mean over sentences of the score of our own search minus the score of an engine."""
 
     mean: float
     error: float  # two standard errors

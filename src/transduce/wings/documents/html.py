@@ -30,7 +30,7 @@ from transduce.wings.documents.xml import XML_ENCODING
 
 META_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 META_CHARSET_BYTES = 4096  # searched at the beginning of the file
-AS_BROWSERS_READ = {  # codecs that browsers replace by larger ones (WHATWG, Encoding, 4.2)
+AS_BROWSERS_READ = {  # codecs that browsers replace by codecs with more characters (WHATWG, Encoding, 4.2)
     **{
         "iso8859-1": "cp1252",
         "ascii": "cp1252",
@@ -120,7 +120,7 @@ TOP = _Place()
 def read_html(file: DocumentFile) -> Document:
     """The texts of blocks and attributes, except in elements that must not be translated.
 
-    Texts stay if their elements are declared to be in another language than `file.source`.
+    Texts are left out if their elements are declared to be in another language than `file.source`.
     """
     text, codec = decode(file.content, file.name, _encoding(file.content))
     reader = _Reader(text, spoken_language(file.source))

@@ -168,9 +168,9 @@ def _missing_fields(
 
 
 def _with_fields(quoted: str, header: str, fields: dict[str, str], newline: str) -> str:
-    """The string of a header with fields in place of those of the same names, or at the end.
+    """The string of a header in which `fields` replace fields of the same names, or are added at the end.
 
-    `quoted` is the present string, and `header` its value. The lines of other fields stay if possible.
+    `quoted` is the present string, and `header` its value. The lines of other fields are not changed if possible.
     """
     for name, value in fields.items():
         field = f"{name}: {value}"

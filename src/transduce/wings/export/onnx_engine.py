@@ -38,7 +38,7 @@ Arrays = dict[str, NDArray[Any]]
 def cache_names(layers: int, prefix: str = "") -> list[str]:
     """The names of the keys and values that each decoding step passes to the next step.
 
-    With the prefix "source_", those of the source, which the encoder passes to the decoder.
+    Keys and values of the source, which the encoder passes to the decoder, have the prefix "source_".
     """
     return [f"{prefix}{what}_{layer}" for layer in range(layers) for what in ("keys", "values")]
 

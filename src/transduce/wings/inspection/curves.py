@@ -16,7 +16,8 @@ TRAINING_COLOUR = (
 )
 VALIDATION_COLOUR = "#e07b39"
 TEXT_COLOUR = "#010203"  # placeholder for the page's text colour
-# Text stays text, without a frame, with a light grid and the page's text colour. The same curve gives the same SVG.
+# Text is written as text, without a frame, with a light grid and the page's text colour. The same curve gives the same
+# SVG.
 STYLE: dict[Any, Any] = {
     **{
         "svg.fonttype": "none",

@@ -118,7 +118,7 @@ TARGET_TAGS = re.compile(r"^(?:>>\w+<<|<2\w+>|__\w{2,3}__) ?", re.MULTILINE)
 STOPS_AND_COMMAS = re.compile(r"[.,。।،۔](?= |$)", re.MULTILINE)
 SIDE_NAMES = "sources", "targets"
 QUOTED, TOKENISED, UNKNOWN_WORDS = "quoted", "tokenised", "unknown-words"
-# In the order of their repair: a detokenizer must not see marks, and decodes entities.
+# In the order of their repair: marks are removed before detokenisation, which would also decode entities.
 CORPUS_FAULTS = {
     QUOTED: CorpusFault(
         'are in double quotes, as in a .csv file ("")',

@@ -40,7 +40,7 @@ def meet(pairs: Sequence[tuple[Row, Row]]) -> list[Row]:
     Each source meets each target word of its pair, and so does NULL_WORD. Positions are counted through all pairs.
     """
     lengths = [np.array([len(pair[side]) for pair in pairs], dtype=np.int32) for side in (0, 1)]
-    # NULL_WORD after each source.
+    # NULL_WORD is added after each source.
     sources = np.full(int(lengths[0].sum()) + len(pairs), NULL_WORD, dtype=np.int32)
     is_word = np.ones(len(sources), dtype=bool)
     is_word[np.cumsum(lengths[0] + 1) - 1] = False

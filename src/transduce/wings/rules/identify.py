@@ -121,7 +121,7 @@ def _has_usual_script(code: str) -> bool:
 def share_in_other_languages(
     texts: Sequence[str], code: str, codes: Collection[str]
 ) -> float | None:
-    """The share of the texts, without blank ones, that look more like another language of `codes` than like `code`.
+    """The share of the non-blank texts that look more like another language of `codes` than like `code`.
 
     Languages that py3langid does not know are left out. Returns None if it is not installed, does not know `code` or
     any other language, or has no room for its temporary file.

@@ -89,7 +89,8 @@ def find_shifts(sources: Sequence[str], targets: Sequence[str]) -> list[Shift]:
 def _is_evident(offset: int | None, ratios: Floats, words: Floats) -> bool:
     """Whether a range of lines does not fit best at offset 0, and clearly better at `offset` than by chance."""
     finite = (column[np.isfinite(column)] for column in ratios.T)
-    # Lengths are compared with the range's own median ratio: in a corpus of sentences, a list of names has another one.
+    # Lengths are compared with the range's own median ratio: a list of names has another median ratio than a corpus of
+    # sentences.
     misfits = np.array(
         [np.abs(each - np.median(each)).mean() if len(each) else np.nan for each in finite]
     )

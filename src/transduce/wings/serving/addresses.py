@@ -73,7 +73,7 @@ def public_url(url: URL, headers: Headers) -> str:
     parts = AUTHORITY.fullmatch(headers.get("x-forwarded-host", url.netloc))
     if parts and not {"x-forwarded-host", "x-forwarded-port"}.isdisjoint(headers):
         port = headers.get("x-forwarded-port", parts[2])
-        # A proxy behind the one with TLS may say 80, although the scheme is https.
+        # With https, the port 80 comes from a proxy behind the proxy that ends TLS.
         url = url.replace(
             netloc=parts[1] if port in (None, "", *DEFAULT_PORTS) else f"{parts[1]}:{port}"
         )
@@ -81,7 +81,7 @@ def public_url(url: URL, headers: Headers) -> str:
 
 
 def _values(headers: Headers, name: str) -> Sequence[str]:
-    """The values of X-Forwarded-NAME, or else those of Forwarded."""
+    """The values of X-Forwarded-NAME, or else the values of Forwarded."""
     values = ",".join(headers.getlist(f"x-forwarded-{name}")).split(",")
     if not any(map(str.strip, values)):
         pairs = FORWARDED.findall(",".join(headers.getlist("forwarded")))

@@ -71,7 +71,7 @@ def application(
     proxied: bool = False,
     origins: Sequence[str] = (),
 ) -> ASGIApp:
-    """Create the server's ASGI application. `local`, `proxied` and `origins` are those of AccessControl.
+    """Create the server's ASGI application. `local`, `proxied` and `origins` are described at AccessControl.
 
     Raises UserError if two models of the same name have a common direction.
     """

@@ -16,11 +16,11 @@ DETECTION_CHARACTERS = 10_000  # read from the start of a text, in some millisec
 DETECTION_MARKUP_CHARACTERS = 1 << 16  # read from the start of a text with markup
 # A language is much likelier than another from this probability and ratio on. With these values, none of 4,000
 # sentences of Tatoeba (English, German) and Multi30k (Czech, French) is taken for another language, and 98 % of the
-# German ones are not taken for English.
+# German sentences are not taken for English.
 MIN_LIKELIEST, MIN_RATIO = 0.2, 5
 # A text clearly is in a language that no model translates, from this ratio and number of words on. With these values, a
 # server for one of English, German and French refuses none of 6,000 sentences of Tatoeba in its language, and 91 % of
-# those in the other two; of the sentences with up to 20 characters, 48 %.
+# the sentences in the other two languages (48 % of those with up to 20 characters).
 MIN_FOREIGN_RATIO, MIN_FOREIGN_WORDS = 50, 4
 WORDS = re.compile(
     r"[A-Za-z\u00c0-\u02af\u1e00-\u1eff]+|[^\W\d_]"

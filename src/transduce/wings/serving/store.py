@@ -126,7 +126,7 @@ class ModelStore:
 
     async def _loaded(self, model: Model) -> Version:
         while model.version is None:
-            # A new version was refused, and the old one had been dropped for it.
+            # A new version was refused after the old version had been dropped for it.
             if model.loading is None:
                 model.loading = asyncio.create_task(self._load_again(model))
             loading = model.loading
@@ -159,7 +159,7 @@ class ModelStore:
                 await self._freed.wait()
 
     def _weight_bytes(self, wanted: Collection[Model] = ()) -> int:
-        """The memory of all versions that are in memory, of those that are being loaded, and of the wanted ones."""
+        """The memory of all versions that are in memory, of models that are being loaded, and of the wanted models."""
         counted: list[Model | Version] = [
             each.version or each
             for each in self.models
@@ -168,7 +168,7 @@ class ModelStore:
         return self._incoming + sum(each.weight_bytes for each in (*counted, *self._replaced))
 
     def _drop_idle(self, wanted: Collection[Model] = ()) -> bool:
-        """Drop the least recently used model that no request uses. Returns whether there was one."""
+        """Drop the least recently used model that no request uses. Returns whether there was such a model."""
         idle = [
             model
             for model in self.models
@@ -186,7 +186,10 @@ class ModelStore:
             pass
 
     def _read(self, model: Model, state: State) -> Version:
-        """Load a version of a model, and try it if it is a new one. Raises UserError if it can't be used."""
+        """Load a version of a model; a new version must first translate the trial texts.
+
+        Raises UserError if it can't be used.
+        """
         version = Version(state, self._load(state.path))
         if state == model.state:
             return version
@@ -250,7 +253,10 @@ class ModelStore:
                     await self._replace(model, state)
 
     async def _replace(self, model: Model, state: State) -> None:
-        """Use a new version of a model. If it can't be used, the reason is logged, and what happens to the old one."""
+        """Use a new version of a model.
+
+        If the new version can't be used, logs the reason and what happens to the old version.
+        """
         try:
             tried = state, await asyncio.to_thread(state.files)
             if tried == model.tried:  # otherwise a copy of the folder may be complete now

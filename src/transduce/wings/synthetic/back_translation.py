@@ -136,7 +136,7 @@ def _check_plain(files: Sequence[str]) -> None:
 
 
 def _with_pairs(data: DataConfig, file: Path, pairs: int) -> list[dict[str, Any]]:
-    """The corpora with a further one, `file`; real corpora are repeated if its back-translated pairs are too many."""
+    """The corpora and `file`, the back-translated pairs; if these are too many, the other corpora are repeated."""
     real_corpora = [corpus for corpus in data.corpora if not corpus.synthetic]
     real = sum(corpus.weight * _num_distinct(corpus, data) for corpus in real_corpora)
     repeats = max(1.0, pairs / (data.synthetic_ratio * max(1, real)))
@@ -310,7 +310,8 @@ def _translate(lines: list[str], data: DataConfig, reverse: Path, folder: Path) 
             "reverse",
         )
     log(
-        f"{len(good):,} of {len(lines):,} lines are back-translated. Empty, cut-off and repetitive ones are left out."
+        f"{len(good):,} of {len(lines):,} lines are back-translated. "
+        "Empty, cut-off and repetitive translations are left out."
     )
     write_text(folder / PAIRS, "".join(_record(*each) for each in good))
     write_text(folder / MADE, to_json(call | {"pairs": len(good), PAIRS: digest(folder / PAIRS)}))
@@ -321,7 +322,7 @@ def _translate(lines: list[str], data: DataConfig, reverse: Path, folder: Path) 
 def _pairs_made(folder: Path, call: Mapping[str, Value]) -> int:
     """The number of pairs that an earlier call made. A training that has begun needs no PAIRS.
 
-    Raises UserError if the call was another one, or if MADE or PAIRS is damaged.
+    Raises UserError if the earlier call had other inputs, or if MADE or PAIRS is damaged.
     """
     try:
         made = {**json.loads((folder / MADE).read_bytes())}

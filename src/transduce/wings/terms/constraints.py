@@ -206,8 +206,8 @@ class ConstraintSelector:
 def _candidates(totals: Tensor, steps: Sequence[Sequence[Steps]], count: int) -> Tensor:
     """Indices (b, c) of the continuations in `totals` (b, w, v) to choose from.
 
-    These are the best one and the end of each hypothesis, those that begin or continue a constraint, and, last, the
-    `count` best ones of each sentence.
+    For each hypothesis: the best continuation, EOS, and all continuations that begin or continue a constraint. For each
+    sentence, last: the `count` best continuations.
     """
     b, w, v = totals.shape
     starts = torch.arange(w, device=totals.device) * v

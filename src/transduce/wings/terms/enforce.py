@@ -30,7 +30,7 @@ def enforce(
     """Replace hypotheses that lack a required term with results of a constrained search.
 
     If a term was only added to the translation, a second search forbids the word that the term should replace. If this
-    does not help, the free translation stays. A term with capitals may match a sentence as the user wrote it
+    does not help, the free translation is kept. A term with capitals may match a sentence as the user wrote it
     (`originals`) or without unusual capitals (`sentences`). Returns the n-best lists, and the indices of the sentences
     whose translation lacks a term.
 

@@ -44,7 +44,7 @@ class Constraint(NamedTuple):
 def read_glossary(file: str, languages: tuple[str, str]) -> list[Term]:
     """Read terms from a bilingual file; skips blank lines. Raises UserError if a term lacks its source or target.
 
-    `languages` are those of the translation; a termbase may have more languages, or the other order.
+    `languages` are the languages of the translation; a termbase may have more languages, or another order.
     """
     terms = []
     for source, target, origin, *_ in read_pairs([file], languages):

@@ -319,7 +319,7 @@ def _verdicts(chunk_audit: ChunkAudit, faults: np.uint32) -> NDArray[Any]:
 def _flag_repetitions(
     chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes], faults: np.uint32
 ) -> None:
-    """Flag pairs that repeat an earlier pair. Only good, suspicious and repaired pairs are compared."""
+    """Flag pairs that repeat an earlier pair. Pairs with a fault that can't be repaired are not compared."""
     broken = chunk_audit.broken
     remaining = chunk_audit.remaining
     # Repaired pairs are kept only if they break no rule.

@@ -84,7 +84,7 @@ def check_corpus(
 def _check_outputs(fixed: Sequence[Path], out: Path | None, inputs: Sequence[str]) -> None:
     """Raise UserError unless each file that --fix and --out write can be written, and none is an input."""
     for path in fixed:
-        # Standard output may be a file.
+        # `/dev/stdout` may be a file.
         if (
             path.is_relative_to("/dev")
             or str(path) == "-"
@@ -104,7 +104,7 @@ def _check_outputs(fixed: Sequence[Path], out: Path | None, inputs: Sequence[str
 
 
 def _check_fix(files: Sequence[str], fix: Sequence[str], rules: Rules) -> None:
-    """Raise UserError unless the corpus can be repaired, and the repaired corpus is none of its files."""
+    """Raise UserError if the corpus can't be repaired, or if the repaired corpus would replace one of its files."""
     if set(files) & set(STANDARD_INPUT):
         raise UserError(
             "--fix reads the corpus twice, which standard input does not allow.",

@@ -20,7 +20,7 @@ from transduce.wings.corpora.doctor.windows import as_windows
 from transduce.wings.rules.corpus_faults import repaired as repaired_text
 from transduce.wings.rules.misalignment import at_offsets
 
-# A lone surrogate that is no undecoded byte.
+# A lone surrogate that does not stand for an undecoded byte.
 HALF = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 LINE_BY_LINE = (".tsv", ".tab", ".txt", ".jsonl")  # bilingual formats with one pair per line
 

@@ -106,7 +106,7 @@ def _next_steps(files: Sequence[str], audit: Audit) -> list[tuple[str, str]]:
 
 
 def direction(audit: Audit) -> str:
-    """Source and target language, such as "en to de"; "?" stands for an unknown one."""
+    """Source and target language, such as "en to de"; "?" stands for an unknown language."""
     return " to ".join(code or "?" for code in audit.rules.languages)
 
 

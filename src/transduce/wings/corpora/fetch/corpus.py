@@ -157,7 +157,7 @@ def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Facts:
 def _check_aligned(
     source: Side, target: Side, paths: dict[Download, Path], written: dict[Side, Written]
 ) -> None:
-    """Raise UserError unless two texts are translations of each other, as far as their lines tell."""
+    """Raise UserError if two texts are clearly not aligned: they are equal, or differ in lines or segments."""
     files = [paths[source.download], paths[target.download]]
     names = [side.member or side.download.url for side in (source, target)]
     own = written[source]
