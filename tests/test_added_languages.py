@@ -635,7 +635,7 @@ def test_a_prepared_corpus_with_another_language_is_refused(place, tmp_path, cap
     status, _, said = run(capsys, *command)
     assert (
         status == 2
-        and f"{data} has data.target = fr, the model de. To add a language, name text files."
+        and f"{data} has data.target = fr, but the model has de. To add a language, name text files."
         in said
     )
 

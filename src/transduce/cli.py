@@ -208,7 +208,7 @@ def _failure(error: Exception, arguments: Sequence[str]) -> str:
 
 
 def _usage(error: CycloptsError, arguments: Sequence[str]) -> UserError:
-    """What is wrong with a command line, and what to do."""
+    """The message for a mistake in a command line, and the hint."""
     command = " ".join(error.command_chain or ())
     see_help = f"See 'transduce {command + ' ' if command else ''}--help'."
     if isinstance(error, MissingArgumentError) and error.argument:

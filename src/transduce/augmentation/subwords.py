@@ -111,8 +111,8 @@ class SubwordSampler:
         return pieces[::-1]
 
     def _filter(self, units: Sequence[str]) -> list[list[tuple[int, str, float]]]:
-        """The pieces that end at each unit, with their begins and their cumulative probabilities."""
-        totals = [0.0]  # log of the summed weights of all segmentations up to a place
+        """The pieces that end at each unit, with their start positions and cumulative probabilities."""
+        totals = [0.0]  # log of the summed weights of all segmentations up to each position
         lattice = []
         for end in range(1, len(units) + 1):
             arcs = list(self._arcs(units, end))
@@ -130,7 +130,7 @@ class SubwordSampler:
         return lattice
 
     def _arcs(self, units: Sequence[str], end: int) -> Iterator[tuple[int, str, float]]:
-        """The pieces that end before unit `end`, with their begins, and alpha times their log-probabilities."""
+        """The pieces that end before unit `end`, with their start positions and alpha times their log-probabilities."""
         for begin in range(max(0, end - self._longest), end):
             piece = "".join(units[begin:end])
             if piece in self._scores or end - begin == 1:

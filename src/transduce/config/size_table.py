@@ -56,7 +56,7 @@ MIN_TRAINING_PAIRS = 20  # minimum for training from scratch
 FEW_PAIRS = 1_000
 USEFUL_PAIRS = 10_000
 PLANNED_SHARE = 0.85  # share of train.minutes for updates; validations take the rest
-# Minimum number of updates between validations, and between checkpoints.
+# Validations and checkpoints are at most a fifth of the training apart, or this many updates if that is more.
 MIN_INTERVAL = 200
 # Minimum number of pairs trained on for each validated pair, so that validations take little time.
 VALIDATION_RATIO = 20

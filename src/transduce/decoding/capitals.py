@@ -88,7 +88,7 @@ def _is_title(text: str) -> bool:
 
 
 def _forms(word: str, language: str, first: bool) -> list[str]:
-    """The three ways to write a word, the most likely way first. `first`: the word begins the text."""
+    """The three ways to write a word, the most likely way first. If `first` is true, the word begins the text."""
     if not LETTERS.fullmatch(word.strip(AROUND)):
         return [word] * 3  # a placeholder, an address or markup
     lower = _lower(word.replace("I", "ı").replace("İ", "i") if _is_dotted(language) else word)

@@ -135,7 +135,7 @@ def _open_fallback(model: ModelToOpen, manifest: str) -> Engine:
 
 
 def scores_of(folder: Path) -> Scores:
-    """The recorded scores of a model's directions. An export and an unfinished model have none."""
+    """The recorded scores of a model's directions. An export and an unfinished model have no scores."""
     if not (folder / MANIFEST).exists() or not (folder / model_folder.METRICS).exists():
         return Scores()
     metrics = model_folder.read_metrics(folder)
@@ -196,7 +196,7 @@ def load_models(folders: Sequence[Path | str]) -> list[model_folder.Bundle]:
 
 
 def check_directions(models: Sequence[DataConfig], folders: Sequence[Path | str]) -> None:
-    """Raise UserError if the models of an ensemble have different directions, unless these have no language codes."""
+    """Raise UserError if the models of an ensemble have different directions that have language codes."""
     unnamed = directions_of(DataConfig())
     named = [
         each for each in zip(models, folders, strict=True) if directions_of(each[0]) != unnamed

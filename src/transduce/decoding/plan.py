@@ -72,7 +72,7 @@ class _Part(NamedTuple):
     """A sentence, or a piece of a sentence that is too long."""
 
     source: str
-    # Masked forms, best first, and indices in Plan.sentences; empty: copy the source.
+    # The masked forms, best first, with their indices in Plan.sentences; if empty, the source is copied.
     tries: list[tuple[Masked, int]]
     flags: tuple[str, ...]
 
@@ -244,7 +244,7 @@ class Plan:
         forms = (
             [self._with_tokens(masked), without_words(masked, spell)] if masked.words else [masked]
         )
-        # Forms may be too long: placeholders and characters can't be cut.
+        # A form may be too long, since placeholders and characters can't be cut.
         if len(forms) > 1 or in_parts:
             forms = [form for form in forms if not self._too_long([form.text])]
         first = len(self.sentences)

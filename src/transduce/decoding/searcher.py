@@ -112,7 +112,7 @@ class Searcher:
         return n_best_lists
 
     def by_risk(self, best: list[Hypothesis]) -> list[Hypothesis]:
-        """With decode.mbr=chrf, the hypotheses with different texts, by expected chrF; otherwise all as they are."""
+        """With decode.mbr=chrf, the hypotheses with different texts, by expected chrF; otherwise, all hypotheses."""
         if not best or self.config.mbr == "none":
             return best
         by_text: dict[str, Hypothesis] = {}

@@ -416,7 +416,7 @@ class Translator(Searcher):
     def _translate_distinct(
         self, distinct: Sentences, originals: Sequence[str], options: TranslationOptions
     ) -> list[Translation]:
-        """Translate encoded sentences. `originals` are their texts before unusual capitals were rewritten."""
+        """Translate encoded sentences. `originals` are the sentences before unusual capitals were rewritten."""
         n_best = options.n_best if self.config.mbr == "none" else self.config.beam_size
         aligner = self.engine_for("attention") if options.align else None
         n_best_lists = self.search(self.engine, distinct, n_best)

@@ -9,7 +9,7 @@ from transduce.tokens.spans import Span
 
 Kind = Literal["letter", "unspaced", "mark", "sign", "space"]
 
-# Scripts without spaces between words: how the Unicode names of their characters begin.
+# The first words of the Unicode names of characters, in scripts without spaces between words.
 UNSPACED = (
     "CJK",
     "HIRAGANA",

@@ -121,7 +121,7 @@ def _roles() -> tuple[str, re.Pattern[str]]:
 
 @lru_cache
 def _kinds(language: str) -> dict[str, str]:
-    """The kinds of a language's words, each with a comma."""
+    """The kinds of a language's words, each kind followed by a comma."""
     kinds: dict[str, str] = {}
     table = files("transduce.inline").joinpath("abbreviations.txt").read_text("utf-8")
     for line in table.splitlines():

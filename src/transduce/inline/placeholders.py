@@ -332,7 +332,7 @@ class _Builder:
             )
 
     def _is_point(self, content: str, opened: _Opened, opening: Mark) -> bool:
-        """Whether an element has only blanks, or no letters and is behind a word, as in `dog<sup>1</sup>`."""
+        """Whether an element has only blanks, or follows a word and has no letters, as in `dog<sup>1</sup>`."""
         if content.isspace() or opened.name.removeprefix("<") not in RAISED:
             return content.isspace() and opening.before
         before = self.parts[opened.parts - 1][-1:]

@@ -281,7 +281,7 @@ class _Placing:
         else:
             self.guessed = True
             place = self._at_same_share(mark.begin, self.begins if mark.before else self.ends)
-        # Before the quotes and brackets that precede the word, if a blank belongs before the mark.
+        # If a blank belongs before the mark, the mark goes before the word's opening quotes and brackets.
         return len(self.target[:place].rstrip(QUOTES)) if mark.before else place
 
     def _at_same_share(self, place: int, edges: list[int]) -> int:

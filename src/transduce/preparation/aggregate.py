@@ -287,7 +287,10 @@ def read_directed(
 
 
 def masked_pairs(pairs: Iterable[Pair], data: DataConfig, cleaning: Cleaning) -> Iterator[Pair]:
-    """Apply `with_shared_tokens` if data.placeholders is "masked". Leaves out pairs for which it returns None."""
+    """Apply `with_shared_tokens` if data.placeholders is "masked".
+
+    Leaves out pairs for which `with_shared_tokens` returns None.
+    """
     for pair in pairs:
         texts = (
             with_shared_tokens(pair.source, pair.target)

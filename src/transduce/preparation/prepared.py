@@ -256,7 +256,7 @@ def write_facts(
 
 
 def check_pairs(data: DataConfig, pairs: Sequence[int], cleaning: Cleaning) -> None:
-    """Raise UserError if no training pairs are left; in a multilingual model, if none are left of one corpus.
+    """Raise UserError if no training pairs are left; in a multilingual model, also if a single corpus has none left.
 
     `pairs` are the numbers of the training pairs of each corpus.
     """

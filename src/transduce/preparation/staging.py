@@ -235,7 +235,7 @@ class StagedTexts(Collection[str]):
         return any(text == other for other in self)
 
     def _blocks(self) -> Iterator[tuple[int, StagedPairs, int, NDArray[np.bool_]]]:
-        """For each block, yield its column, its StagedPairs, its index there and a mask of the sampled pairs."""
+        """Yield each block's column, StagedPairs, index in these StagedPairs, and mask of the sampled pairs."""
         for parts, column in self._columns:
             kept_before = 0
             for staged in parts:

@@ -63,7 +63,10 @@ def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
 
 
 def read_objects(path: str, *, lenient: bool = False) -> Iterator[tuple[int, str]]:
-    """Yield the line number and the JSON of each object, which is a line, except in an array or if pretty-printed."""
+    """Yield the line number and the JSON of each object.
+
+    Only objects in arrays or pretty-printed objects are not lines.
+    """
     numbered = enumerate(without_byte_order_mark(read_lines(path, lenient=lenient)), start=1)
     for number, line in numbered:
         if BEGINNING.match(line):

@@ -59,7 +59,7 @@ def by_direction(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
 
 
 def first_of_each_direction(pairs: Sequence[Pair], count: int) -> list[Pair]:
-    """The first pairs, up to `count` in all. Of a multilingual corpus, equally many of each direction."""
+    """The first pairs, up to `count` in all. In a multilingual corpus, equally many pairs of each direction."""
     directions = by_direction(pairs)
     each = max(1, count // max(1, len(directions)))
     return [pair for its in directions.values() for pair in its[:each]]

@@ -235,7 +235,7 @@ class Vocabulary:
         for character in text:
             ends += [ends[-1]] * 2 if "\ud800" <= character <= "\udfff" else []
             ends.append(ends[-1] + 1)
-        # Before a first word that is no symbol of a parser, a space was encoded.
+        # A space was encoded before the first word, unless the word is a parser's symbol.
         ends.append(ends[-1])
         return [(ends[begin], ends[end]) for begin, end in spans]
 

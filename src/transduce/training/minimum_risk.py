@@ -62,7 +62,10 @@ def expected_risk(
 
 @torch.no_grad()
 def sample(model: Seq2Seq, src: Tensor, samples: int, max_length: float) -> list[list[int]]:
-    """Draw translations of src (b, s), as r lists of up to `max_length` tokens without EOS. Keeps the model's mode."""
+    """Draw translations of src (b, s), as r lists of up to `max_length` tokens without EOS.
+
+    The model stays in training mode or eval mode.
+    """
     was_training = model.training
     model.eval()
     memory = model.encode(src)

@@ -100,7 +100,7 @@ def named_text(settings: Settings) -> DataConfig:
 
 
 def is_harmless(name: str, config: RunConfig) -> bool:
-    """Whether a change of an option does not affect what the training learns."""
+    """Whether an option can change without an effect on what the training learns."""
     has_end = config.train.cooldown or config.train.risk_steps
     return name.startswith(HARMLESS) and not (has_end and name in ("train.steps", "train.minutes"))
 

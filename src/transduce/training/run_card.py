@@ -81,7 +81,7 @@ def asked_vocabulary_size(folder: Path) -> int:
 
 
 def warn_of_changed_text(out: Path) -> None:
-    """Print which files of the corpus and the validation set are different from those of the first start."""
+    """Warn of files of the corpus and the validation set that have changed since the first start."""
     if changed := _changed(out, "data.corpora", "data.valid"):
         log(
             f"Warning: {changed} changed after this training began. The training uses the earlier text. "
@@ -90,7 +90,7 @@ def warn_of_changed_text(out: Path) -> None:
 
 
 def warn_of_changed_test(out: Path) -> None:
-    """Print which files of the test set are different from those of the first start."""
+    """Warn of files of the test set that have changed since the first start."""
     if changed := _changed(out, "data.test"):
         log(f"Warning: {changed} changed. The model will be tested on the present text.")
 
@@ -127,7 +127,7 @@ def begin_run_card(out: Path, settings: Settings, init: Path | None, keep_optimi
 
 
 def add_session(out: Path, session: Session, data: DataConfig) -> None:
-    """Update the run card in `out`, if there is one: its test files, and its sessions unless the last one is alike."""
+    """Update the run card in `out`, if any: the test files, and a new session unless the last one is equal."""
     if card := read_run_card(out):
         before = card.to_json()
         if "data.test" in session.changes or _changed(out, "data.test"):

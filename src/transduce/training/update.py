@@ -151,7 +151,7 @@ def dropout_seed(seed: int, step: int, index: int) -> int:
 
 
 def settle_buckets(model: nn.Module, batch: Batch, train: TrainConfig) -> None:
-    """Make a pass without effect, since DDP sums the gradients of its first pass in another order than later.
+    """Make a pass without effect, since DDP sums the gradients of its first pass in another order than in later passes.
 
     With three ranks or more, a sum in another order is rounded differently, and a resumed training would differ.
     """

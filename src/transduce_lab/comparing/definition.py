@@ -139,7 +139,7 @@ class Definition:
         return experiments
 
     def costs(self, row: RowDefinition, folder: Path) -> list[float]:
-        """The perplexity of each point of a row's grid, infinite if its training diverged; [] while one is missing."""
+        """The perplexity of each point of a row's grid (inf: diverged), or [] until all points are trained."""
         costs = list[float]()
         for experiment in self.tunings(row):
             found = results(experiment, folder)
@@ -160,7 +160,7 @@ class Definition:
         ]
 
     def experiment(self, row: RowDefinition, folder: Path) -> Experiment | None:
-        """The experiment of a row, with the best point of its grid; None while there is none."""
+        """The experiment of a row, with the best point of its grid; None until this point is known."""
         tunings = self.tunings(row)
         if not tunings:
             return self._experiment(row, self._folder(row))
@@ -320,7 +320,10 @@ def _faults_of_row(definition: Definition, row: RowDefinition) -> Iterator[tuple
         )
     rows_above = definition.rows[: definition.rows.index(row)]
     if row.init and row.init not in [each.name for each in rows_above if not each.ensemble]:
-        yield f"the row '{row.name}' continues '{row.init}', which is no trained row above it.", ""
+        yield (
+            f"the row '{row.name}' continues '{row.init}', which is not a trained row above it.",
+            "",
+        )
     if len({*row.ensemble}) < len(row.ensemble):
         yield f"the ensemble '{row.name}' names a row twice.", "Name each row once."
     for member in row.ensemble:

@@ -46,7 +46,7 @@ def compare_translations(call: Evaluation) -> None:
     rare = None
     if call.slices or call.training:
         rare = rare_words(references, read_lines(call.training) if call.training else None)
-    (one, two), perplexities = translate()  # takes long, so that all other files are read before
+    (one, two), perplexities = translate()  # slow, so all other files are read first
     scores = compare(one, two, references, **metrics)
     slices = None if rare is None else compare_slices(one, two, references, rare, **metrics)
     if call.json:
@@ -132,7 +132,7 @@ def _load_models(call: Evaluation) -> Systems:
 
 
 def _common_direction(call: Evaluation, directions: Sequence[Direction]) -> Direction:
-    """The direction of two models, of which one may name no languages. Raises UserError if they differ."""
+    """The direction of two models, one of which may have no language codes. Raises UserError if they differ."""
     unnamed = Direction(DataConfig().source, DataConfig().target)
     one, two = (
         direction if direction != unnamed else directions[1 - i]

@@ -1,4 +1,4 @@
-"""What the models of a table say about the test text or trees, sentence by sentence, and the scores of rows."""
+"""The outputs of a table's models for each test sentence, and the scores of the table's rows."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -84,7 +84,7 @@ def outcome(folders: Sequence[Path], text: EvaluationText, path: Path) -> Outcom
 
 
 class Row(NamedTuple):
-    """A row's scores on the test text, by measure: of each run, and in each resample (mean over the runs)."""
+    """A row's scores on the test text by measure: of each run, and the mean over the runs in each resample."""
 
     scores: dict[str, list[float]]
     spreads: dict[str, Spread]  # mean and deviation over the runs

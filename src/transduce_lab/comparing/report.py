@@ -270,7 +270,7 @@ def _draw_curves(curves: Mapping[str, Sequence[tuple[float, float]]], path: Path
 
 
 def _unit(measure: str, value: float) -> float:
-    """A difference as the table shows it: for perplexity, whose logarithm is compared, the change in per cent."""
+    """A difference as shown in the table. For perplexity, it is the change in per cent."""
     return 100 * math.expm1(min(value, MAX_LOG)) if measure == PERPLEXITY else value
 
 

@@ -89,8 +89,8 @@ def carry_out(
     """Carry out the runs in order for at most `minutes`; returns whether all of them are finished.
 
     Each run is taken from `runs` when the one before is finished. The next call resumes an unfinished run. A run that
-    another process trains is passed over, so that several processes can share the runs of a folder. Raises UserError if
-    an earlier run in `folder` had other options or other code, or if a run fails. Raises KeyboardInterrupt if the user
+    another process trains is skipped, so that several processes can share the runs of a folder. Raises UserError if an
+    earlier run in `folder` had other options or other code, or if a run fails. Raises KeyboardInterrupt if the user
     interrupts the training.
     """
     check_single_process("this command")
@@ -131,7 +131,7 @@ def carry_out(
 def _train(
     experiment: Experiment, seed: int, folder: Path, stop: Callable[[], bool]
 ) -> str | UserError | None:
-    """Train one run; returns why the training ended, or the error, also written to the folder, with which it failed.
+    """Train one run; returns the reason for the end, or the error, which is also written to the folder.
 
     Returns None if another process trains the run, or the model that it continues.
     """

@@ -1,4 +1,4 @@
-"""Collects what the finished runs of each row of a table say."""
+"""Collects the results of the finished runs of each row of a table."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

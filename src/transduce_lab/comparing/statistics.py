@@ -99,7 +99,8 @@ def quantile(degrees: float, level: float = LEVEL) -> float:
 def holm(p_values: Sequence[float], tests: int = 0) -> list[float]:
     """Correct the p-values of several tests after Holm (1979). The p-value nan is not changed.
 
-    `tests` is the number of tests if some have not been made yet; by default, those with a p-value are all.
+    `tests` is the number of tests if some have not been made yet; by default, it is the number of p-values that are not
+    nan.
     """
     order = sorted((p, i) for i, p in enumerate(p_values) if not math.isnan(p))
     corrected = [math.nan] * len(p_values)

@@ -148,7 +148,7 @@ def reasons(sessions: Sequence[Session], config: RunConfig) -> Iterator[str]:
 
 
 def _follow(cooldowns: Sequence[Event], out: Path, config: TrainConfig) -> None:
-    """Let the training in `out`, with these options, change its schedule as another training has recorded."""
+    """Write recorded changes of the schedule to the journal in `out`, so that the training there follows them."""
     with (out / model_folder.JOURNAL).open("a", encoding="utf-8") as journal:
         for event in cooldowns:
             journal.write(f"{json.dumps({**event, 'limits': limits(config)})}\n")
@@ -157,7 +157,7 @@ def _follow(cooldowns: Sequence[Event], out: Path, config: TrainConfig) -> None:
 def _repeat(
     begin: Callable[..., Result], options: Options, was: Mapping[str, Any], out: Path
 ) -> None:
-    """Train in `out`. A training run that ended by its time limit ends after as many updates as before."""
+    """Train in `out`. If the checked training ended by its time limit, end its repetition after as many updates."""
     steps = was["steps"]
     if was["reason"] != "minutes":
         result = begin(options)
@@ -179,7 +179,10 @@ def _updates(out: Path) -> int:
 
 
 def _compare(folder: Path, out: Path, config: RunConfig) -> bool:
-    """Print whether two models have the same weights, and otherwise their scores. Returns False for no known reason."""
+    """Print whether two models have the same weights, and otherwise their scores.
+
+    Returns False if they differ without a known reason.
+    """
     weights = [read_manifest(each)[model_folder.WEIGHTS].sha256 for each in (folder, out)]
     if weights[0] == weights[1]:
         print(f"{out} has the same weights as {folder}, bit by bit.")

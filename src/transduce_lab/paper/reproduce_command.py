@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from transduce_lab.comparing.tables import Table
 
 SEEDS = 3
-NO_TIME = 1e-9  # minutes: says that runs are missing, and trains none
+NO_TIME = 1e-9  # time limit in minutes with which missing runs are only reported
 
 
 def reproduce(

@@ -53,7 +53,7 @@ def of_the_model(training: Training, length: int = 25) -> float:
 
 
 def comparison(own: Mapping[str, Any]) -> Definition:
-    """The training runs of each model family, with equal FLOPs; raises UserError if `own` sets what rows differ in."""
+    """Runs of each model family with equal FLOPs; raises UserError if `own` sets an option in which rows differ."""
     shared = SHARED_OPTIONS | dict(own)
     rows = list[RowDefinition]()
     for name, options in COMPARED_FAMILIES.items():

@@ -89,7 +89,7 @@ def scaled(model: ModelConfig, factor: int) -> ModelConfig:
 def comparison(own: Mapping[str, Any], names: Sequence[str] = ()) -> Definition:
     """The training runs of the base model and of the rows with these `names`, or of all rows.
 
-    Raises UserError if a name is unknown, or if `own` sets what rows differ in.
+    Raises UserError if a name is unknown, or if `own` sets an option in which rows differ.
     """
     known = [row.name for row in VARIATIONS]
     if unknown := [name for name in names if name not in known]:

@@ -91,7 +91,7 @@ class BracketScores(NamedTuple):
 def score_brackets(
     gold: Iterable[str], test: Iterable[str], parameters: Parameters = COLLINS
 ) -> BracketScores:
-    """Score parses against as many gold trees; raises UserError for a malformed gold tree."""
+    """Score parses against the same number of gold trees; raises UserError for a malformed gold tree."""
     pairs = enumerate(zip(gold, test, strict=True), start=1)
     rows = [compare(one, other, parameters, number) for number, (one, other) in pairs]
     short = [row for row in rows if row.length <= parameters.cutoff]
@@ -101,7 +101,7 @@ def score_brackets(
 def score_trees(
     gold: Sequence[Tree], test: Iterable[Tree | None], parameters: Parameters = COLLINS
 ) -> BracketScores:
-    """Score parses of the words of as many gold trees, with the gold trees' punctuation tags, so that each counts."""
+    """Score parses of the gold trees' words with the gold trees' punctuation tags, so that no parse is excluded."""
     lines = (
         str(agree_on_punctuation(tree, parse, parameters)) if parse else ""
         for tree, parse in zip(gold, test, strict=True)

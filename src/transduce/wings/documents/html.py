@@ -317,7 +317,7 @@ class _Reader:
 
 
 def _encoding(content: bytes) -> str | None:
-    """The declared encoding, or the one that browsers read instead, if the content can be read in it."""
+    """The declared encoding, or the larger encoding that browsers use instead, if it can decode the content."""
     declared = META_CHARSET.search(content, 0, META_CHARSET_BYTES) or XML_ENCODING.search(content)
     if declared is None:
         return None

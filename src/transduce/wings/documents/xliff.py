@@ -195,7 +195,7 @@ def _then(first: Callable[[str], str], second: Callable[[str], str]) -> Callable
 
 
 def _with_kept(text: str) -> str:
-    """Enclose what XLIFF 2 declares untranslated between two markers, or up to the end."""
+    """Enclose the parts that XLIFF 2 declares untranslated, between two markers or up to the end."""
     if "<sm" not in text and ":sm" not in text:
         return text
     parts = [""]

@@ -139,7 +139,7 @@ def share_in_other_languages(
 
 
 def share_of_wrong_texts(texts: Iterable[str], code: str, codes: Collection[str]) -> float:
-    """The share of texts in other languages of `codes` than `code` if nearly all are, otherwise 0.
+    """The share of texts in other languages of `codes` than `code`; 0 unless nearly all texts are.
 
     Reads at most IDENTIFIED_TEXTS long texts. Returns 0 if there are few, or if nothing can be identified.
     """

@@ -77,8 +77,8 @@ def _placeholders_differ(source: str, target: str) -> bool:
     return not intact(source, target)
 
 
-# What a translation must keep: the rule, the characters that a text with such parts has, whether both sides need them
-# (intersect1d) or one side (union1d), and the function that finds a difference.
+# Parts that a translation must keep: the rule, the characters that a text with such parts has, whether both sides need
+# them (intersect1d) or one side (union1d), and the function that finds a difference.
 KEPT_RULES: tuple[
     tuple[str, re.Pattern[str], Callable[..., Ints], Callable[[str, str], bool]], ...
 ] = (

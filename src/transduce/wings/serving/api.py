@@ -338,7 +338,7 @@ async def _fields(request: Request, limits: Limits) -> JsonObject:
 
 
 def _catalogue(request: Request, service: Service, name: str) -> Catalogue:
-    """The models that a request may use: those with the name in its field `model` or in its header, or the default."""
+    """The models that a request may use: the models named by its field `model` or its header, or the default models."""
     return service.catalogues.choose(name or unquote(request.headers.get(MODEL_HEADER, "")))
 
 

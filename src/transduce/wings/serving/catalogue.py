@@ -115,7 +115,7 @@ class Catalogue:
 
 
 def _pivot(model: Model, direction: Direction) -> str | None:
-    """The pivot through which a model alone translates a direction, or None if it translates directly."""
+    """The pivot for a direction that a single model translates, or None if the model translates directly."""
     return choose_pivot(model.directions, direction, *model.scores)
 
 

@@ -174,7 +174,7 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept the waiting connections and read their requests. Then close the connections that have none."""
+        """Accept the waiting connections and read their requests. Then close the connections without a request."""
         end = time.monotonic() + ACCEPT_SECONDS
         while select.select(sockets or [], [], [], 0)[0] and time.monotonic() < end:
             await asyncio.sleep(0.01)

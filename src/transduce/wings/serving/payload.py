@@ -136,7 +136,7 @@ def validate(kind: type[Fields], fields: JsonObject) -> Fields:
 
 
 def _present(fields: JsonObject) -> JsonObject:
-    """The fields that are neither null nor empty; `q` may be."""
+    """The fields without null and empty fields, except that `q` may be empty."""
     return {name: value for name, value in fields.items() if name == "q" or value not in (None, "")}
 
 

@@ -64,7 +64,7 @@ def enforce(
 def _matches(
     glossary: Glossary, texts: Sequence[str], originals: Sequence[str]
 ) -> dict[int, list[Match]]:
-    """The terms in each sentence that has any, in the form of the sentence that has more of them."""
+    """The terms of each sentence with terms, found in the original or the rewritten sentence."""
     matches = {}
     for i, forms in enumerate(zip(texts, originals, strict=True)):
         found = max(map(glossary.matches, dict.fromkeys(forms)), key=len)
