@@ -243,7 +243,7 @@ def _evaluate_model(call: Evaluation) -> None:
 def _share_in_other_languages(
     texts: Sequence[str], direction: str, data: DataConfig
 ) -> float | None:
-    """The share of translations into the target of a direction that look like another language of the model."""
+    """The share of the translations of a direction that look like another language of the model."""
     codes = {code for name in data.directions for code in name.split("-")}
     share: float | None = check("check of languages")(texts, target_of(direction), codes)
     return share
