@@ -35,7 +35,7 @@ class Operations(NamedTuple):
 @cache
 def operations(model: ModelConfig, source_length: int, target_length: int) -> Operations:
     """Count the operations of a forward pass for a sentence pair with these lengths in tokens."""
-    # Tensors without values need no memory. The models of the lab compute with values.
+    # Tensors without values need no memory. The lab's models need tensors with values.
     has_values = model.kind != "transformer" or bool(model.more)
     with torch.device("cpu" if has_values else "meta"):
         network = build(model).eval()

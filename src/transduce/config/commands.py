@@ -143,7 +143,7 @@ def option(name: str) -> Any:
 
 
 def check(name: str) -> Any:
-    """The function that implements an option, or a function that returns None if the former is not installed."""
+    """The function that implements an option, or, if it is not installed, a function that returns None."""
     try:
         return option(name)
     except NotInstalledError:

@@ -52,7 +52,7 @@ def readable(texts: Sequence[str], lengths: Lengths, language: str = "") -> list
 
 
 def is_in_capitals(text: str) -> bool:
-    """Whether a text has at least two capitals and no other letters, not even of scripts without capitals."""
+    """Whether a text has at least two capitals and no other letters, such as letters without case."""
     return text.isupper() and sum(map(str.isupper, text)) > 1 and "Lo" not in map(category, text)
 
 

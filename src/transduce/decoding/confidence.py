@@ -1,8 +1,8 @@
 """Estimates the probability that a translation is good, and that each of its words is right.
 
 Training fits a logistic regression to the translations of held-out pairs. A translation counts as good if its chrF is
-at least the median of these translations. A translation is called detached if it fits its source so badly that hardly
-any translation of held-out text does. A word counts as right if the reference contains it.
+at least the median of these translations. A translation is called detached if it fits its source worse than nearly all
+translations of held-out text. A word counts as right if the reference contains it.
 """
 
 import json

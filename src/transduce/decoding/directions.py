@@ -15,7 +15,7 @@ PIVOT_MARGIN = 1.0  # a pivot takes twice the time, so its chrF must be higher b
 
 
 class Scores(NamedTuple):
-    """The chrF of each direction of a model and of its routes on the validation set, if they are known."""
+    """The chrF of a model's directions and routes on the validation set, as far as they are known."""
 
     quality: Mapping[str, float] = MappingProxyType({})  # chrF of each direction, such as "en-de"
     # Direction -> DIRECT or pivot -> chrF.
@@ -72,7 +72,10 @@ def matching(directions: Sequence[Direction], source: str, target: str) -> list[
 
 
 def choose_direction(directions: Sequence[Direction], source: str, target: str) -> Direction:
-    """The first direction with these languages. Raises UserError if there is none, or if they have several targets."""
+    """The first direction with these languages.
+
+    Raises UserError if there is no such direction, or if these directions have several targets.
+    """
     found = matching(directions, source, target)
     if len({each.target for each in found}) > 1:
         where = f" from {source}" if source else ""

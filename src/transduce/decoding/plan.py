@@ -294,7 +294,8 @@ class Plan:
         self, part: _Part, text: _Text, translations: Sequence[Translation], rank: int
     ) -> Translation:
         """Return a part's first translation with all tags and placeholders, or else its last translation."""
-        # The last try has no placeholders to lose. It only fails if it was too long, or if its translation is empty.
+        # The last try has no placeholders to lose. The last try only fails if it was too long, or if its translation is
+        # empty.
         result = Translation(
             part.source, 0.0, (), flags=(*part.flags, LONG) if part.tries else part.flags
         )

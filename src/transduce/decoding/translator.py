@@ -118,7 +118,7 @@ class Translator(Searcher):
     def toward(self, source: str = "", target: str = "") -> "Translator":
         """A copy of this translator for a direction.
 
-        It translates through a pivot if this was measured to be better, or if the model lacks the direction.
+        The copy translates through a pivot if a pivot was measured to be better, or if the model lacks the direction.
         Raises UserError as `choose_direction` does, if there is no pivot.
         """
         wanted = with_known_codes(self.directions, source, target)
@@ -318,7 +318,7 @@ class Translator(Searcher):
         """Compute the probability of each target by forced decoding, with this engine (`transduce score`: torch).
 
         Each text is one sentence. The score of a target can differ from its score in `translate` if the search built
-        the target from other pieces, translated a sentence in capitals by way of lower case, or carried symbols over. A
+        the target from other pieces, translated a sentence in capitals as lower case, or carried symbols over. A
         pair of blank texts has probability 1. If the model was trained on masked placeholders, `score` masks
         placeholders unless `masked` is true. Raises UserError as `translate` does, if there are more or fewer targets
         than sources, and if the model lacks the direction: the probability of a translation through a pivot is unknown.

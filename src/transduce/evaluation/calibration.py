@@ -66,8 +66,8 @@ def fit_words(
 ) -> Regression | None:
     """Fit a regression to the words of translations. A word is right if the reference contains it as often.
 
-    `sources` holds the token ids of the pairs' sources. Returns None if the probability of a word does not show whether
-    it is right.
+    `sources` holds the token ids of the pairs' sources. Returns None if the regression does not tell right words from
+    wrong words.
     """
     texts = [each.text for each in translations]
     tokenizer = translator.tokenizer

@@ -78,7 +78,7 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
 def validations(
     tokenizer: Tokenizer, pairs: Sequence[Pair], config: RunConfig, *, is_final: bool = False
 ) -> Callable[[Seq2Seq], dict[str, Validation]]:
-    """Make a function that validates a model in each direction of the pairs ("" if it is not multilingual).
+    """Make a function that validates a model in each direction of the pairs ("" if the model is not multilingual).
 
     The number of translated sentences is divided among the directions, unless `is_final` is true.
     """

@@ -17,8 +17,8 @@ FAR = 40  # number of characters that are read before a full stop
 # Each line has a mark and a pattern; the first pattern that matches decides. The mark "," means that the full stop ends
 # no sentence, "?" that it ends a sentence, and "." that sentencex decides. Other lines explain. The patterns read
 # fields with TABs between them: the word before the full stop, the word behind it, 9 more characters, the two words
-# before the first word (the nearer word first), the language, and the category of the text's first character. In front
-# of a word stand its kinds (see abbreviations.txt), the categories of its first two characters and a colon, such as
+# before the first word (the nearer word first), the language, and the category of the text's first character. Each word
+# is preceded by its kinds (see abbreviations.txt), the categories of its first two characters and a colon, such as
 # "before,LuLl:Dr". NUMBER, LETTER … stand for the patterns of PARTS.
 ROLES = r"""
 Frequent cases first: words that are in no list

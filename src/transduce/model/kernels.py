@@ -1,4 +1,4 @@
-"""Faster ways to compute what other files write as the paper does: fused attention, beams in one product, dropout.
+"""Faster versions of code in other files that follows the paper: fused attention, beams in one product, dropout.
 
 b = sentences, r = rows (hypotheses), h = heads, t = query positions, s = key positions, d = channels of a head.
 """

@@ -1,4 +1,4 @@
-"""Names the code that runs, so that results record which code made them."""
+"""Identifies the version of the running code, so that results can record it."""
 
 import hashlib
 import subprocess

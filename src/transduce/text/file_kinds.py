@@ -1,4 +1,4 @@
-"""Recognises files that are no text in UTF-8, and says what to do with them."""
+"""Recognises files that are not UTF-8 text, and says how to convert them."""
 
 import re
 
@@ -13,7 +13,7 @@ UNREADABLE |= dict.fromkeys(
 )
 QT_LINGUIST = re.compile(r"\ufeff?<(?:\?xml|!DOCTYPE TS)")  # the beginning of a .ts file
 
-LOOKS_LIKE = {  # the first bytes of files that are often mistaken for UTF-8 text -> what they are, what to do
+LOOKS_LIKE = {  # first bytes of files that are often mistaken for UTF-8 text -> kind of file, advice
     b"\x1f\x8b": ("gzip data", "Decompress it, or add .gz to the name of its file."),
     b"\xfd7zXZ": ("xz data", "Decompress it, or add .xz to the name of its file."),
     b"BZh": ("bzip2 data", "Decompress it, or add .bz2 to the name of its file."),
@@ -29,7 +29,7 @@ LOOKS_LIKE = {  # the first bytes of files that are often mistaken for UTF-8 tex
 
 
 def kind_of(block: bytes) -> tuple[str, str] | None:
-    """What a file that is not UTF-8 looks like by its first bytes, and what to do."""
+    """The kind of a file that is not UTF-8, by its first bytes, and how to convert it."""
     for beginning, kind in LOOKS_LIKE.items():
         if block.startswith(beginning):
             return kind

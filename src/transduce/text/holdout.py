@@ -52,9 +52,9 @@ def hold_out(
 
     Holds out a random pair of each of the `count` smallest connected components, and drops their other pairs. If these
     components have more than a tenth of all pairs, uses fewer components, but at least one. `ends` divides the pairs
-    into corpora, which get equal shares of the held-out pairs; empty: one corpus. If a tenth of the pairs of one corpus
-    is less than both `count` and MIN_HELD_OUT, holds none out. Takes about 19 bytes of memory per pair. Raises
-    UserError if there are fewer than two components.
+    into corpora, which get equal shares of the held-out pairs; empty: one corpus. If a tenth of a single corpus is less
+    than both `count` and MIN_HELD_OUT, holds no pairs out. Takes about 19 bytes of memory per pair. Raises UserError if
+    there are fewer than two components.
     """
     pairs = sum(map(len, sentences()))
     if count < 1 or (not ends and pairs // LEAVING_DIVISOR < min(count, MIN_HELD_OUT)):

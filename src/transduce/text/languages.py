@@ -89,7 +89,7 @@ def languages_of(files: Sequence[str]) -> tuple[str, str] | None:
 
 
 def nearest_code(code: str, among: Iterable[str]) -> str | None:
-    """The equal code, or else the most similar code of the same language; None without such a code.
+    """The equal code, or else the most similar code of the same language; None if there is no such code.
 
     Case is ignored, and "_" equals "-": "EN" and "en-US" are like "en", "pt" is like "pt_BR", and "deu" like "de".
     LibreTranslate's "zt" is like "zh_Hant". But "zh-TW" is not like "zh_Hans", since their scripts differ.

@@ -78,7 +78,7 @@ def directions_in(
 ) -> list[Direction]:
     """The directions of the corpora, both ways, with a source in `sources` and a target in `targets`; empty: all.
 
-    Raises UserError if there is none, and for a language that no corpus has.
+    Raises UserError if there are no directions, or if no corpus has a language.
     """
     both = [each for corpus in corpora for each in (corpus.languages, corpus.languages.reverse)]
     languages = dict.fromkeys(code for direction in both for code in direction)

@@ -293,7 +293,7 @@ def write_lines(output: Path, lines: Iterable[str], *, keep: bool = False) -> No
 
 
 def keep_earlier(output: Path, new: BinaryIO) -> None:
-    """Copy a file that the open file `new` will replace, unless both are equal: somebody may have edited it."""
+    """Copy a file that the open file `new` will replace, unless both are equal: the user may have edited the file."""
     new.flush()
     if output.is_file() and not filecmp.cmp(output, new.name, shallow=False):
         names = (f"{output.name}.bak{number or ''}" for number in count())

@@ -151,7 +151,7 @@ class Definition:
         return costs
 
     def refusals(self, folder: Path) -> list[str]:
-        """A sentence for each row that diverged with every point of its grid, so that none can be chosen."""
+        """A sentence for each row that diverged with every point of its grid, so that no point can be chosen."""
         return [
             f"The row '{row.name}' diverged with every value of the grid, so it is not trained with any: see "
             f"{folder / self._folder(row) / TUNING}. Add other values to the grid, or change the row."
@@ -315,7 +315,7 @@ def _faults_of_row(definition: Definition, row: RowDefinition) -> Iterator[tuple
     """Yield the contradictions in a row's name, its options and the rows that it names."""
     if len(row.folder.encode()) > MAX_NAME_BYTES or RESERVED_NAMES.fullmatch(row.folder):
         yield (
-            f"a row can't be named '{row.name[:100]}', because its folder could not.",
+            f"a row can't be named '{row.name[:100]}', because a folder can't have this name.",
             "Rename it.",
         )
     rows_above = definition.rows[: definition.rows.index(row)]

@@ -21,8 +21,9 @@ from transduce.model.seq2seq import Memory, Seq2Seq, State
 from transduce_lab.families.gated_convolution import GatedConvolution, Shape, shapes
 
 ROOT_HALF = math.sqrt(0.5)  # scales the sum of two values to the variance of one value
-# Initial standard deviation of embeddings (section 3.5 of ConvS2S). It keeps the unscaled dot products small, so that
-# attention begins uniform, as the factor sqrt(m) in SourceAttention assumes; otherwise activations explode.
+# Initial standard deviation of embeddings (section 3.5 of ConvS2S). This deviation keeps the unscaled dot products
+# small, so that attention begins uniform, as the factor sqrt(m) in SourceAttention assumes; otherwise activations
+# explode.
 DEVIATION = 0.1
 
 

@@ -543,7 +543,7 @@ def test_a_clean_copy_is_not_written_into_the_corpus(corpus, capsys):
     status, _, said = run(capsys, "doctor", corpus.parent, "--fix", corpus.with_name("clean.jsonl"))
     assert (
         status == 2
-        and "would belong to the corpus" in said
+        and "would become part of the corpus" in said
         and len(list(corpus.parent.iterdir())) == 1
     )
 

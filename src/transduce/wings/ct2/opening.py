@@ -90,6 +90,6 @@ def has_gpu() -> bool:
 
     if not ctranslate2.get_cuda_device_count():
         return False
-    import torch  # slow, but it is needed now: either to search, or to find out that it was built without CUDA
+    import torch  # slow, but needed now: to search, or to find out whether torch was built with CUDA
 
     return torch.cuda.is_available()

@@ -187,7 +187,7 @@ def without_kept_marks(translation: str) -> str:
 
 
 def spoken_language(code: str) -> str:
-    """The language of a code such as "en-GB", without its region or script; "" if the code says nothing."""
+    """The language of a code such as "en-GB", without its region or script; "" for codes such as "und"."""
     language = main_language(code.partition("@")[0])
     is_code = len(language) in (2, 3) and language.isalpha()
     if code in UNSPECIFIED_LANGUAGES or not is_code:  # src is also a code of Sardinian
@@ -308,8 +308,8 @@ def translate_document(
 ) -> TranslatedDocument:
     """Translate a file in the format that the suffix of `name` indicates.
 
-    If `redo` is true, existing translations in the file are replaced. If `needs_review` is true, PO and XLIFF files say
-    of each new translation that a person must review it. `examine` is called with the texts before they are translated.
+    If `redo` is true, existing translations in the file are replaced. If `needs_review` is true, new translations in PO
+    and XLIFF files are marked for review by a person. `examine` is called with the texts before they are translated.
     Raises UserError for an unreadable file.
     """
     document = read_document(content, name, source, target, redo=redo, needs_review=needs_review)

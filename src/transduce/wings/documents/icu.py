@@ -85,8 +85,8 @@ class Branched:
 def branched(text: str, language: str) -> Branched | None:
     """The branches of a message for a target language.
 
-    Returns None for a text without branches, one with branches in a tag, one with quoted braces, and one with more than
-    `MAX_TEXTS` texts.
+    Returns None for a text without branches, with branches in a tag, with quoted braces, or with more than `MAX_TEXTS`
+    texts.
     """
     if not WITH_BRANCHES.search(text) or any(
         piece.kind != "text" and WITH_BRANCHES.search(text[piece.begin : piece.end])

@@ -34,7 +34,7 @@ HTML_ENTITY = r"&(?:[a-zA-Z]{2,8}|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});"
 class CorpusFault(NamedTuple):
     """A fault of texts that counts if at least the share `least` of the texts of a side have it.
 
-    `pattern` finds it in all texts of a side at once, joined with line feeds, which it does not match.
+    `pattern` finds the fault in a side's texts joined with line feeds, so it must not match line feeds.
     """
 
     meaning: str  # continues a sentence such as "98 % of the sources …"

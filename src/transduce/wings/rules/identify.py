@@ -108,7 +108,7 @@ def label_of(code: str, known: Collection[str]) -> str:
 
 
 def _has_usual_script(code: str) -> bool:
-    """Whether a code names no script, or Latin letters if Babel expects these, or other letters if it does not."""
+    """Whether a code names no script, or a script that is Latin exactly if Babel expects Latin."""
     try:
         from babel.core import get_global
     except ImportError:
@@ -123,8 +123,8 @@ def share_in_other_languages(
 ) -> float | None:
     """The share of the non-blank texts that look more like another language of `codes` than like `code`.
 
-    Languages that py3langid does not know are left out. Returns None if it is not installed, does not know `code` or
-    any other language, or has no room for its temporary file.
+    Languages that py3langid does not know are left out. Returns None if py3langid is not installed, does not know
+    `code` or any other language, or has no room for its temporary file.
     """
     try:
         labels = {each: label for each in codes if (label := identifier().label(each))}

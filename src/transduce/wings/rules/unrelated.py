@@ -1,9 +1,10 @@
 """Finds pairs whose target has nothing to do with the source, by word translation probabilities.
 
 IBM model 1 is learnt in both directions from the first pairs of the corpus, as small stand-ins for the two translation
-models of dual conditional cross-entropy filtering (Junczys-Dowmunt, 2018). The score of a pair is the mean over its
-words of the log-ratio of two probabilities: given the most likely word of the other side, and in the corpus. Each half
-of the pairs is scored with the other half's models, because the scores of pairs that a model learnt from are too high.
+models of dual conditional cross-entropy filtering (Junczys-Dowmunt, 2018). A word's score is the log of its probability
+given the most likely word of the other side, minus the log of its share of the corpus. The score of a pair is the mean
+over its words. Each half of the pairs is scored with the other half's models, because the scores of pairs that a model
+learnt from are too high.
 """
 
 import math

@@ -29,7 +29,8 @@ Route = tuple[Hop, ...]  # the hops translate a text one after the other
 class Catalogue:
     """The directions of some models, also those through a pivot. The first model of a direction translates it.
 
-    A model also translates directions that it was not trained on, if this was measured to be better than a pivot.
+    A model also translates directions that it was not trained on, if a direct translation was measured to be better
+    than a pivot.
     """
 
     def __init__(self, models: Sequence[Model], name: str = ""):

@@ -49,7 +49,7 @@ class Keys:
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
-    """What changes with a file; empty if there is none, or a pipe, which can be read only once."""
+    """Values that change when a file changes; empty for a missing file and for a pipe, which can be read only once."""
     try:
         state = path.stat()
     except OSError:

@@ -99,7 +99,10 @@ def server(app: ASGIApp, limits: Limits, proxies: Sequence[str]) -> uvicorn.Serv
 
 
 def _only_from(proxies: Sequence[str], app: ASGIApp) -> ASGIApp:
-    """The application, with forwarding headers of `proxies` only. Elsewhere, any web page could set them."""
+    """The application, with forwarding headers of `proxies` only.
+
+    If other senders could set these headers, any web page could.
+    """
     behind: Any = ProxyHeadersMiddleware(app, [*proxies])  # type: ignore[arg-type]
 
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:

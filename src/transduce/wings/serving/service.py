@@ -128,7 +128,7 @@ class Service:
         """Detect the language of each text of a request, among the languages that are translated to `target`.
 
         Raises UserError if each text clearly is in another language. If all texts together look like `target`, and a
-        model translates from it, the result has `target` for texts that look like it.
+        model translates from `target`, texts that look like it get this language.
         """
         texts = [await self.shown(text, target) for text in texts] if html else texts
         among = catalogue.sources(target)

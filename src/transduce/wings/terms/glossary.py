@@ -128,7 +128,7 @@ def _units(text: str) -> tuple[str, ...]:
 
 
 def _plain(unit: str) -> str:
-    """A word without what can't be seen, such as soft hyphens and marks of direction, and with composed accents."""
+    """A word without invisible characters, such as soft hyphens and marks of direction, and with composed accents."""
     if unit.isascii():
         return unit
     seen = "".join(

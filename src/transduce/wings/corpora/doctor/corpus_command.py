@@ -113,7 +113,7 @@ def _check_fix(files: Sequence[str], fix: Sequence[str], rules: Rules) -> None:
     for folder in (file for file in files if Path(file).is_dir()):
         if any(Path(output).resolve().is_relative_to(Path(folder).resolve()) for output in fix):
             raise UserError(
-                f"{fix[0]} would belong to the corpus {folder}.",
+                f"{fix[0]} would become part of the corpus {folder}.",
                 "Name another folder.",
                 "fix",
             )

@@ -66,7 +66,7 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
 
 
 def _files(folder: Path, mend: str) -> Iterator[Fact]:
-    """Yield a `Fact` for each file that differs from the manifest, or one `Fact` if no file is damaged."""
+    """Yield a `Fact` for each file that differs from the manifest, or a single `Fact` if no file is damaged."""
     try:
         manifest = read_manifest(folder)
     except UserError as error:

@@ -190,7 +190,7 @@ def _append(whole: Path, part: Path) -> None:
 
 
 def _append_note(path: Path, content: bytes) -> None:
-    """Write a file such as a licence behind those of the same name from other archives."""
+    """Append a file such as a licence to the file of the same name from other archives."""
     with path.open("ab") as note:
         note.write((b"\n\n" if note.tell() else b"") + content)
 

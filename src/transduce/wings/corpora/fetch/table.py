@@ -289,7 +289,7 @@ def _check_values(
 
 
 def _items(key: str, value: Any) -> Sequence[Any]:
-    """The values to check; [None] if there is no list where one is needed."""
+    """The values to check; [None] if a list is needed but missing."""
     if key == "languages" and value == "any":
         return []
     if key in LIST_KEYS:
