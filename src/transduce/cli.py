@@ -28,11 +28,12 @@ FILES_FOLLOW = {
     "--train": "Put --train before the corpus files.",
     "--input": "Put --input before the file to read.",
 }
+# Options that read several files; `--train=a b` would read only the file a.
 SEVERAL_FILES = (
     "--train",
     "--valid",
     "--test",
-)  # `--train=a b` would read only the file a
+)
 FLAGS = {  # options whose flags have other names
     "data.corpora": "--train",
     "data.valid": "--valid",

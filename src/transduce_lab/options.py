@@ -15,9 +15,8 @@ class BlockwiseOptions(ModelOptions):
     """Options of blockwise parallel decoding (Stern et al., 2018)."""
 
     families: ClassVar[tuple[str, ...]] = ("transformer",)
-    has_own_layers: ClassVar[bool] = (
-        False  # exports and CTranslate2 work: other searches don't use the heads
-    )
+    # Exports and CTranslate2 work: other searches don't use the heads.
+    has_own_layers: ClassVar[bool] = False
     block_size: int = option(
         1, "k, tokens predicted at once; 1: one token at a time", paper="1", least=1, below=100
     )

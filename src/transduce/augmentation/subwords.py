@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from transduce.tokens.vocabulary import SPACE, Rows, Vocabulary, pack
 
-VARIANTS = (
-    16  # maximum segmentations drawn for a word per call, since each takes several microseconds
-)
+# Maximum segmentations drawn for a word per call, since each takes several microseconds.
+VARIANTS = 16
 MAX_LATTICES = 1 << 16  # maximum number of words whose unigram probabilities are cached
 HASH_FACTOR = 0x9E3779B97F4A7C15  # odd, so its powers are never 0 modulo 2^64
 
@@ -71,9 +70,8 @@ class SubwordSampler:
             [self._segment(spellings[number], uniform) for number in (needed // VARIANTS).tolist()]
         )
         lengths = np.concatenate(([0], np.cumsum(drawn.lengths[place])))
-        word_ends = np.concatenate(
-            ([0], np.searchsorted(starts, ends))
-        )  # index of the word after each row
+        # Index of the word after each row.
+        word_ends = np.concatenate(([0], np.searchsorted(starts, ends)))
         return Rows(drawn.take(place).ids, np.diff(lengths[word_ends]))
 
     def _segment(self, word: Sequence[int], uniform: Callable[[], float]) -> Sequence[int]:

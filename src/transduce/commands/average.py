@@ -45,9 +45,8 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
         for name, each in known.metrics.get("directions", {}).items()
         if "validation" in each
     }
-    if (
-        scores
-    ):  # a translator needs the chrF to choose routes; other scores of the old weights are dropped
+    # A translator needs the chrF to choose routes; other scores of the old weights are dropped.
+    if scores:
         metrics["directions"] = scores
     names = ", ".join(f"{step:,}" for step in steps)
     text = card(

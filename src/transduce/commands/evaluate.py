@@ -327,8 +327,9 @@ def _evaluate_files(call: Evaluation) -> None:
 
 
 def _print_scores(facts: dict[str, Any], json: bool) -> None:
+    # Imports sacrebleu: too slow for --help.
     from transduce.evaluation.scores import (
-        MIN_TESTED_SENTENCES,  # imports sacrebleu: too slow for --help
+        MIN_TESTED_SENTENCES,
     )
 
     if json:

@@ -259,9 +259,8 @@ def _job(call: Call) -> Callable[[Call], None]:
                 f"{call.input} is a table.",
                 "Save the texts to translate as a text file, with a text per line, or add --plain.",
             )
-        with suppress(
-            NotInstalledError
-        ):  # without the wing, files of unknown formats count as text
+        # Without the wing, files of unknown formats count as text.
+        with suppress(NotInstalledError):
             option("translate --input")(call.input)
     if (call.redo or call.needs_review) and not is_document:
         raise UserError(

@@ -36,14 +36,12 @@ from transduce.system.errors import Hint, UserError
 from transduce.system.registry import plugins
 
 MAX_FLOAT = sys.float_info.max
-MAX_DOTS = (
-    100  # maximum in a line of a recipe; tomllib needs quadratic memory for a key with many dots
-)
+# Maximum in a line of a recipe; tomllib needs quadratic memory for a key with many dots.
+MAX_DOTS = 100
 TOO_MANY_DOTS = re.compile(rf"(?:\.[^.\n]*+){{{MAX_DOTS + 1}}}")
 TOML_STRING = re.compile(r"""["][^"\n]*+["]|'[^'\n]*+'""")
-CODE_FORM = re.compile(
-    r"(?!\.)[^\s/\\\x00-\x1f\x7f]{1,40}"
-)  # file names contain the code, so no slashes
+# File names contain the code, so no slashes.
+CODE_FORM = re.compile(r"(?!\.)[^\s/\\\x00-\x1f\x7f]{1,40}")
 DIRECTION_FORM = re.compile(
     r"(?!\.)([^\s/\\\x00-\x1f\x7f-]{1,40})-(?!\.|\1$)[^\s/\\\x00-\x1f\x7f-]{1,40}"
 )

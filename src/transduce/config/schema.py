@@ -140,9 +140,8 @@ class ModelOptions:
     """The base of frozen dataclasses with further options of models, which other rings and packages register."""
 
     families: ClassVar[tuple[str, ...]]  # families that use the options
-    has_own_layers: ClassVar[bool] = (
-        True  # if true, exports and CTranslate2 don't support the options
-    )
+    # If true, exports and CTranslate2 don't support the options.
+    has_own_layers: ClassVar[bool] = True
 
     @classmethod
     def of(cls, model: FamilyConfig) -> Self:

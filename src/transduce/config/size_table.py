@@ -52,7 +52,7 @@ SMALL: Mapping[str, Any] = {
     "train.word_dropout": 0.1,
 }
 MIN_TRAINING_PAIRS = 20  # minimum for training from scratch
-# With fewer, a model repeats its corpus: even with 5,000, BLEU is only 16 (Tatoeba).
+# With fewer pairs, a model repeats its corpus: even with 5,000 pairs, BLEU is only 16 (Tatoeba).
 FEW_PAIRS = 1_000
 USEFUL_PAIRS = 10_000
 PLANNED_SHARE = 0.85  # share of train.minutes for updates; validations take the rest

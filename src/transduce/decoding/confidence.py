@@ -55,7 +55,7 @@ class Regression:
     """A logistic regression, with the figures of its cross-validation."""
 
     means: tuple[float, ...]  # means of the features
-    scales: tuple[float, ...]  # their standard deviations
+    scales: tuple[float, ...]  # standard deviations of the features
     weights: tuple[float, ...]  # weights of the standardised features
     bias: float
     pairs: int  # held-out pairs that it was fitted to

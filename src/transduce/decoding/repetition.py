@@ -9,14 +9,12 @@ from transduce.decoding.types import Hypothesis
 
 MIN_TIMES = 3  # a stretch of tokens that occurs this often in a row is a loop
 LONG_PERIOD = 4  # a stretch longer than this is a loop if it occurs twice
-MAX_LENGTH_RATIO = (
-    4  # maximum ratio in tokens of a repetition to the repetition in the source that explains it
-)
+# Maximum ratio in tokens of a repetition to the repetition in the source that explains it.
+MAX_LENGTH_RATIO = 4
 # Minimum ratio of the two stretches' lengths: a sentence that occurs three times doesn't explain "so so so".
 MIN_PERIOD_RATIO = 0.5
-MIN_COPIED_LETTERS = (
-    8  # minimum letters in words without a capital, since names and numbers need no translation
-)
+# Minimum letters in words without a capital, since names and numbers need no translation.
+MIN_COPIED_LETTERS = 8
 # The second search forbids repeated n-grams of the first size, the third search those of the second size.
 RETRY_NGRAMS = (
     3,
@@ -43,9 +41,8 @@ def repetition(tokens: Sequence[Hashable]) -> Repetition:
         run = max((sum(group) for same, group in groupby(equal) if same), default=0)
         if run >= period and run + period > longest.length:
             longest = Repetition(run // period + 1, period, run + period)
-            if longest.length == len(
-                tokens
-            ):  # without this, 40,000 equal tokens would take half a minute
+            # Without this, 40,000 equal tokens would take half a minute.
+            if longest.length == len(tokens):
                 break
     return longest
 
@@ -74,6 +71,6 @@ def is_copy(source: str, target: str) -> bool:
     words, others = (
         [word.strip(punctuation) for word in text.split()] for text in (source, target)
     )
-    # No addresses.
+    # Addresses don't count.
     lower = (word for word in words if not (word[:1].isupper() or set(word) & set(punctuation)))
     return words == others and sum(map(str.isalpha, "".join(lower))) >= MIN_COPIED_LETTERS

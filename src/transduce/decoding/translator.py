@@ -43,9 +43,8 @@ from transduce.tokens.normalization import composed
 if TYPE_CHECKING:
     from transduce.decoding.plan import Plan
 
-WORDLESS = re.compile(
-    r"[\W\d_]+|\s*\S*(?:://|@|www\.)\S*\s*"
-)  # a text without letters, or an address
+# A text without letters, or an address.
+WORDLESS = re.compile(r"[\W\d_]+|\s*\S*(?:://|@|www\.)\S*\s*")
 CHUNK_LINES = 4096  # lines of a stream that are sorted by length together, so that batches hold little padding
 
 

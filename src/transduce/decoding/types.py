@@ -125,7 +125,7 @@ class Scored(NamedTuple):
     log_prob: float  # ln p(target | source), EOS included
     num_tokens: int  # EOS counted
     score: float  # log_prob / length penalty, comparable with Translation.score
-    confidence: float | None = None  # as in Translation
+    confidence: float | None = None  # see Translation.confidence
     detached: bool = False
     words: tuple[WordConfidence, ...] = ()  # empty if the model has no estimate for words
 

@@ -101,7 +101,7 @@ def _validation(
     sources = [pair.source for pair in pairs]
     references = [pair.target for pair in pairs]
     count = min(sentences, len(pairs))
-    # At equal distances, because the pairs of a corpus follow each other.
+    # At equal distances, so that all corpora are represented.
     some = [pairs[place * len(pairs) // count] for place in range(count)]
     greedy = dataclasses.replace(config.decode, beam_size=1, **PLAIN_SEARCH)
 

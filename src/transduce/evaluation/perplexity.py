@@ -11,7 +11,7 @@ class Validation(NamedTuple):
     """The result of a validation during training."""
 
     perplexity: float  # per target token, without label smoothing
-    # By greedy search; None if the targets are symbols, or the perplexity is infinite.
+    # BLEU by greedy search; None if the targets are symbols, or if the perplexity is infinite.
     bleu: float | None = None
     chrf: float | None = None  # chrF of the same translations
 

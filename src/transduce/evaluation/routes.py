@@ -16,7 +16,9 @@ from transduce.text.languages import Direction
 from transduce.text.pairs import Pair, by_direction, usable
 
 ROUTE_SENTENCES = 200  # validation sentences of each direction, for choosing a route
-MIN_ROUTE_SENTENCES = 100  # fewer can't tell whether a pivot is better than a trained direction
+MIN_ROUTE_SENTENCES = (
+    100  # fewer sentences can't tell whether a pivot is better than a trained direction
+)
 
 
 class Route(NamedTuple):

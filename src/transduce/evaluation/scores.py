@@ -21,7 +21,7 @@ from transduce.text.languages import main_language
 from transduce.tokens.normalization import composed
 
 MIN_TESTED_SENTENCES = 30  # the bootstrap of fewer sentences underestimates the variance
-# Of the bootstrap; with over 10,000 sentences, fewer, since sacreBLEU keeps all resamples in memory.
+# Resamples of the bootstrap; fewer for more than 10,000 sentences, since sacreBLEU keeps all resamples in memory.
 MAX_RESAMPLES = 1000
 AUTO = "auto"  # chooses the tokenisation for the references' language
 TOKENISATIONS = {  # recommended by sacreBLEU, by language; all other languages: 13a

@@ -355,9 +355,8 @@ def is_placeholder(match: re.Match[str]) -> bool:
 
 def unescape(text: str) -> str:
     """Replace entities by their characters, as HTML does."""
-    return html.unescape(
-        LONG_NUMBER.sub("&#9999999", text)
-    )  # a shorter number that is also invalid
+    # A shorter number that is also invalid.
+    return html.unescape(LONG_NUMBER.sub("&#9999999", text))
 
 
 def text_event(text: str) -> Iterator[Event]:

@@ -27,9 +27,8 @@ from transduce.text.formats import PLAIN_TEXT, TextKind
 from transduce.tokens.spans import Span
 
 Symbols = re.Pattern[str] | None  # see symbols.py
-CLOSING_QUOTES = dict(
-    zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", strict=True)
-)  # opening quote -> closing quote
+# Opening quote -> closing quote.
+CLOSING_QUOTES = dict(zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", strict=True))
 # Characters after which, and beginnings before which, a blank may be needed. Vowel signs of Hindi are not in \w.
 BLANK_BEHIND = re.compile(rf"(?![{NO_BLANK}])[\w{VOWEL_SIGNS}{OTHER_STOPS}.,:;!?…%)\]}}>”’»]")
 BLANK_BEFORE = re.compile(
@@ -38,7 +37,7 @@ BLANK_BEFORE = re.compile(
 # The name of an XML element, not of an escaped tag or of a pair of empty elements.
 ELEMENT = re.compile("[^< ]+")
 RAISED = ("sup", "sub")  # elements that may hold the number of a footnote or an exponent
-MAX_OPEN_TAGS = 100  # more nested tags stay unpaired
+MAX_OPEN_TAGS = 100  # nested tags beyond this number stay unpaired
 # An element that contains only placeholders counts as one word, up to this length.
 MAX_WORD_CHARACTERS = 60
 

@@ -20,15 +20,15 @@ BULLET = re.compile(
 )  # before a list item
 SURROGATE = re.compile("[\ud800-\udfff]")  # sentencex, written in Rust, can't read surrogates
 WIDE_BLANKS = re.compile(r"[^\S\x00-\x7f]")  # sentencex panics behind an initial: "A\u00a0."
-MORE_SENTENCE_ENDS = re.compile(  # of Khmer (but ។ល។ means "and so on"), Tibetan and Amharic: sentencex lacks them
+# Sentence ends of Khmer (but ។ល។ means "and so on"), Tibetan and Amharic, which sentencex lacks.
+MORE_SENTENCE_ENDS = re.compile(
     r"""[។៕།༎፡](?:(?<=[។៕])[។៕]*+(?!ល។)|(?<=[།༎])(?:\s*+[།༎])*+|(?<=፡)፡)[?!]*+(?:[”’»)\]]|["'](?!\S))*+\s*"""
 )
 # The best cuts.
 CLAUSE_END = re.compile(r"(?<=[;:,)\]–؛،۔])\s+|(?<=[—、，；：。។៖၊။፣።।])\s*|(?<!\s)\s++(?=[(\[–—])")
 WINDOW = 2000  # characters that sentencex reads at once: an unclosed quote takes quadratic time and hides sentence ends
-MARGIN = (
-    100  # characters at the end of a window: the text after them may show that they end no sentence
-)
+# Characters at the end of a window: the text after them may show that they end no sentence.
+MARGIN = 100
 SENTENCE_BLANKS = re.compile(r"\s+")
 ZERO_WIDTH_JOINER = "\u200d"
 # Letters that belong to the letter before them.

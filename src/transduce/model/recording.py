@@ -2,7 +2,7 @@
 
     with recording() as record:
         model(src, tgt)
-    record.attention[0].weights        # of the first attention that was computed
+    record.attention[0].weights        # weights of the first attention module
 
 Only calls in the current thread are recorded. Attention is slower while its weights are recorded.
 """

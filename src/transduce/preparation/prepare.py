@@ -174,8 +174,7 @@ def _rewrite(
         pairs = apart(with_normalised_texts(rewritten, data, tokenizer), tag)
         folder = aside / STAGED / f"rewritten-{number}"
         corpora[number] = [read_part(pairs, clean_again, folder, tag=tag)]
-        report = Cleaning(
-            cleaning.counts, cleaning.lines
-        )  # the same counts, but another number of pairs read
+        # The same counts, but another number of pairs read.
+        report = Cleaning(cleaning.counts, cleaning.lines)
         leave_out(corpora[number], clean_again, report)
     return dropped

@@ -22,9 +22,8 @@ ENCODED_TOGETHER = 10_000  # pairs
 class Replay(NamedTuple):
     """The old corpora of data.replay that are trained on again, and the old validation pairs."""
 
-    corpora: Sequence[
-        int
-    ]  # numbers of the corpora in data.replay that the new corpus does not contain
+    # Numbers of the corpora in data.replay that the new corpus does not contain.
+    corpora: Sequence[int]
     prepared: Prepared
     valid: Sequence[Pair]  # validation pairs with their directions
     repeats: float = 1.0  # how often the corpora are repeated, to balance the back-translations that are left out

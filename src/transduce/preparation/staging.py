@@ -151,7 +151,7 @@ class StagingWriter:
         self._folder = folder
         self._tag = tag
         self._with_sentences = with_sentences
-        self._numbers: dict[str, int] = {}  # of the files
+        self._numbers: dict[str, int] = {}  # numbers of the files
         self._pair_ends = [0]
         self._byte_ends = [0]
         self._left_out: dict[str, LeftOut] = {}

@@ -45,7 +45,7 @@ def remembered_digest(path: Path) -> str:
         TypeError,
         LookupError,
         RecursionError,
-    ):  # no file, or damaged
+    ):  # the file is missing or damaged
         known = {}
     found = digest(path)
     # A file may change twice within the resolution of its times, so a file that changed just now is not remembered.

@@ -142,7 +142,7 @@ class ItemDisplay(Display):
         self.look_ahead(0)
 
     def look_ahead(self, number: int) -> None:
-        """Show `number` items as done that will soon be done."""
+        """Count `number` items as done before they are, for a steady progress line."""
         self._ahead += number
         if not self.is_due():
             return

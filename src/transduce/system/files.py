@@ -226,7 +226,7 @@ def remove_leftovers(
     removed = []
     paths = sorted(Path(parent).glob(f".{glob.escape(name[:MAX_STEM]) or '*'}{ASIDE}*"))
     for path in dict.fromkeys(path.with_name(path.name.removesuffix(LOCK)) for path in paths):
-        # Another process may remove it or write to it.
+        # Another process may remove or write the folder meanwhile.
         with (
             suppress(OSError, UserError),
             _lock(path, path) as is_held,

@@ -56,10 +56,11 @@ def plugins(registry: str) -> Mapping[str, Any]:
         points = distribution("transduce").entry_points.select(group="transduce", name=registry)
         tables = [point.load() for point in points]
     except ModuleNotFoundError as error:
+        # A fault inside the lab, which is installed.
         if error.name not in (
             "transduce",
             "transduce_lab",
-        ):  # a fault inside the lab, which is installed
+        ):
             raise
         return {}
     return {name: value for table in tables for name, value in table.items()}

@@ -39,9 +39,8 @@ class SeenHashes:
     """A set of hashes that takes 8 bytes per hash, and up to 12 during `add`."""
 
     def __init__(self) -> None:
-        self._runs: list[
-            Bits64
-        ] = []  # sorted arrays; each array is at least twice as long as the next
+        # Sorted arrays; each array is at least twice as long as the next.
+        self._runs: list[Bits64] = []
 
     def add(self, hashes: Bits64) -> NDArray[np.bool_]:
         """Add hashes, and return a mask of the hashes that are neither in the set nor earlier in `hashes`."""

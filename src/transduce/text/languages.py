@@ -42,7 +42,7 @@ CHINESE_SCRIPTS = {
     "hk": "hant",
     "mo": "hant",
 }
-LIBRETRANSLATE_CODES = {"zt": "zh-Hant", "pb": "pt-BR"}  # also the codes of Argos Translate
+LIBRETRANSLATE_CODES = {"zt": "zh-Hant", "pb": "pt-BR"}  # Argos Translate has these codes, too
 ALIASES = {"no": "nb", "tl": "fil"}  # ISO 639-1 has codes for both of no and nb
 
 

@@ -27,9 +27,8 @@ from transduce.system.files import write_file
 from transduce.text.file_kinds import QT_LINGUIST, UNREADABLE, kind_of, utf_16
 
 BLOCK_BYTES = 1 << 18
-COMPRESSED_BLOCK_BYTES = (
-    1 << 14
-)  # small blocks, since decompressed text may be a thousand times larger
+# Small blocks, since decompressed text may be a thousand times larger.
+COMPRESSED_BLOCK_BYTES = 1 << 14
 # Bytes of a pipe that are kept in memory for a second reading; more bytes go to a temporary file.
 PIPE_MEMORY_BYTES = 1 << 24
 STANDARD_INPUT = ("-", "/dev/stdin")
@@ -83,9 +82,8 @@ def suffixes(file: str) -> tuple[str, str]:
 def _zstandard() -> Any:
     with needing("zstd", "Reading .zst files"):
         import zstandard
-    return zstandard.ZstdDecompressor(
-        max_window_size=1 << 31
-    ).decompressobj()  # the window of `zstd --long=31`
+    # The window of `zstd --long=31`.
+    return zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
 
 
 # Each function makes a decompressor for one stream, with `decompress`, `eof` and `unused_data`.

@@ -75,9 +75,8 @@ def _cut(order: Indices, longer: Indices, budget: int) -> list[Indices]:
     batches = []
     start = 0
     while start < len(order):
-        most = (
-            budget // longer[start]
-        )  # number of sentences that fit if none is longer than the first
+        # Number of sentences that fit if none is longer than the first.
+        most = budget // longer[start]
         longest = np.maximum.accumulate(longer[start : start + most])
         size = int(np.count_nonzero(longest * np.arange(1, len(longest) + 1) <= budget))
         batches.append(order[start : start + size])

@@ -117,7 +117,7 @@ def _train(sentences: Iterator[str], kind: str, vocab_size: int, **options: Any)
         unk_id=UNK,
         normalization_rule_name="identity",
         remove_extra_whitespaces=False,
-        max_sentence_length=8 * MAX_LINE_CHARACTERS,  # in bytes
+        max_sentence_length=8 * MAX_LINE_CHARACTERS,  # maximum in bytes
         num_threads=TRAINING_THREADS,
         minloglevel=2,
         **options,

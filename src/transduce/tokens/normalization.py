@@ -38,7 +38,7 @@ MEANINGLESS = re.compile(
     | (?<![{JOINING}])\u200c
     | (?<![{JOINING}{PICTOGRAMS}])(?<![{PICTOGRAMS}]\ufe0f)\u200d
     | (?<![{PICTOGRAMS}0-9\#*])[\ufe00-\ufe0f]  # how a picture looks
-    | (?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0020-\U000e007f]+  # of the flag of England
+    | (?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0020-\U000e007f]+  # tags of flags such as England's
     """,
     re.VERBOSE,
 )

@@ -21,9 +21,8 @@ from transduce.tokens.vocabulary import LANGUAGE_TAG, SPACE, Vocabulary
 
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
 PIECES = "tokenizer.pieces.json"  # the pieces of an imported vocabulary, by id
-NORMALIZATION = (
-    "tokenizer.normalization.json"  # only in models whose training normalised the sources
-)
+# Only in models whose training normalised the sources.
+NORMALIZATION = "tokenizer.normalization.json"
 QUOTES_KEY = "curly_quotes"
 FILES = (JOINT, SOURCE, TARGET, PIECES, NORMALIZATION)
 

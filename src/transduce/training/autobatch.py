@@ -133,9 +133,8 @@ def has_fast_bfloat16(device: torch.device) -> bool:
         dtype: torch.ones(1024, 512, dtype=dtype) for dtype in (torch.float32, torch.bfloat16)
     }
     seconds = dict.fromkeys(factors, math.inf)
-    for dtype in (
-        list(factors) * 8
-    ):  # both types in turns, so that other programs disturb both equally
+    # Both types in turns, so that other programs disturb both equally.
+    for dtype in list(factors) * 8:
         begin = time.perf_counter()
         torch.nn.functional.linear(factors[dtype], factors[dtype])
         seconds[dtype] = min(seconds[dtype], time.perf_counter() - begin)
@@ -179,7 +178,7 @@ def _fits(learn: Callable[[Sequence[Indices]], None], worst: Indices, device: to
         Path("/proc/self/clear_refs").write_text("5")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     learn([quarter])
-    # In kilobytes, since this is Linux.
+    # On Linux, ru_maxrss is in kilobytes.
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     if 1024 * kilobytes * len(worst) / len(quarter) > MEMORY_SHARE * free:
         return False

@@ -48,7 +48,7 @@ class Ranks(NamedTuple):
 
     rank: int = 0
     world: int = 1
-    local_rank: int = 0  # among the processes on this machine
+    local_rank: int = 0  # rank among the processes on this machine
     local_world: int = 1
     agree_group: Any = None  # process group without a timeout
 

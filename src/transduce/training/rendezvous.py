@@ -30,9 +30,8 @@ ALL_REDUCE_TIMEOUT = datetime.timedelta(seconds=300)
 HEARTBEAT_SECONDS = 10.0
 # A rank counts as dead after this time without heartbeats: a machine without power closes no connection.
 SILENCE_SECONDS = 120.0
-CAUSE_SECONDS = (
-    5.0  # delay of error reports: if a dead rank is the cause, another thread reports it first
-)
+# Delay of error reports: if a dead rank is the cause, another thread reports it first.
+CAUSE_SECONDS = 5.0
 MESSAGE_BYTES = 1024
 FINISHED = "finished"
 

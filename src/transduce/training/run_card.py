@@ -41,7 +41,7 @@ class Session(NamedTuple):
     machine: dict[str, Any]
     changes: dict[str, list[Any]]  # option -> [old value, new value]
     step: int
-    date: str  # in UTC
+    date: str  # date and time in UTC
 
 
 class RunCard(NamedTuple):

@@ -165,9 +165,8 @@ def with_length(
     steps = settings.get("train.steps", automatic["train.steps"])
     interval = per_epoch
     if 0 < risk < steps:
-        automatic |= {
-            "train.patience": 0
-        }  # otherwise, training could end before minimum-risk training
+        # Otherwise, training could end before minimum-risk training.
+        automatic |= {"train.patience": 0}
     if is_planned:
         automatic |= size_table.text_options(facts.pairs)
         interval = size_table.validation_interval(

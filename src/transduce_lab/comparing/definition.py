@@ -59,9 +59,8 @@ class RowDefinition(NamedTuple):
 
     name: str
     options: Mapping[str, Any]
-    ensemble: tuple[
-        str, ...
-    ] = ()  # names of rows; a single name: the models of all seeds of this row
+    # Names of rows; a single name: the models of all seeds of this row.
+    ensemble: tuple[str, ...] = ()
     init: str = ""  # the row whose models are trained further, seed by seed
 
     @property
@@ -82,9 +81,8 @@ class Definition:
     title: str
     rows: Sequence[RowDefinition]
     options: Mapping[str, Any] = field(default_factory=dict)  # options of all rows
-    grid: Mapping[str, Sequence[Any]] = field(
-        default_factory=dict
-    )  # option -> the values that are tried for every row
+    # Option -> the values that are tried for every row.
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     seeds: int = 3
     base: str = ""  # the row that the others are compared with; "": the first
     judge: str = PERPLEXITY  # the measure of the verdicts

@@ -89,9 +89,8 @@ class Row(NamedTuple):
     scores: dict[str, list[float]]
     spreads: dict[str, Spread]  # mean and deviation over the runs
     resampled: dict[str, NDArray[np.float64]]
-    length_ratio: (
-        float  # words (for trees, brackets) of the outputs divided by those of the references
-    )
+    # Words (for trees, brackets) of the outputs divided by those of the references.
+    length_ratio: float
 
 
 class Judge:

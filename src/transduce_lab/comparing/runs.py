@@ -33,9 +33,8 @@ LAST_ERROR = ".error"  # why a training failed for another reason; the next call
 # The seed of a grid's runs, which no row uses: the best run of a grid would make its row look too good.
 TUNING_SEED = 0
 FILE_OPTIONS = ("data.corpora", "data.valid", "data.test")
-CACHE_VERSION = (
-    2  # version of the files that `cached` writes; increase it if the computation changes
-)
+# Version of the files that `cached` writes; increase it if the computation changes.
+CACHE_VERSION = 2
 
 
 class Experiment(NamedTuple):

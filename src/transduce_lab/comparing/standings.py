@@ -43,9 +43,8 @@ class Standings:
         self.definition = definition
         self.folder = folder
         self.text = text
-        self.failures = list[
-            str
-        ]()  # sentences about failures in this call, for the end of the command
+        # Sentences about failures in this call, for the end of the command.
+        self.failures = list[str]()
         vocabularies = [definition.vocabulary(row) for row in definition.trained]
         self.per_word = bool(text.trees) or any(each != vocabularies[0] for each in vocabularies)
         self._judge = Judge(text, per_word=self.per_word)

@@ -53,9 +53,8 @@ def attend_nearby(
             1, (2 + after) * window, window
         )
         near = (near & keys[:, :, None, :]).repeat_interleave(h, dim=0)
-    near = near | ~near.any(
-        dim=-1, keepdim=True
-    )  # without any key to attend to, the softmax would be NaN
+    # Without any key to attend to, the softmax would be NaN.
+    near = near | ~near.any(dim=-1, keepdim=True)
     q = F.pad(q, (0, 0, 0, rest)).flatten(0, 1).unflatten(1, (blocks, window))
     y = F.scaled_dot_product_attention(q, cut(k), cut(v), near, dropout, scale=scale)
     return y.flatten(1, 2)[:, :n].unflatten(0, (b, h))

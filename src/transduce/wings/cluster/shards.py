@@ -30,7 +30,7 @@ NumShards = int | Callable[[int], int]  # the number, or a function from the tot
 class Shard:
     """One of `count` contiguous parts of an input."""
 
-    number: int  # from 1
+    number: int  # number of the shard, from 1
     count: int
 
     @property

@@ -37,9 +37,8 @@ if TYPE_CHECKING:
     from transduce.decoding.types import Weights
 
 PATIENCE = 1.25  # a search ends with PATIENCE x beam_size hypotheses; 99 % of translations equal ours (1.0: 98 %)
-CHECK_FILE = (
-    "check.json"  # the comparison of a converted model with our own search, in the model's folder
-)
+# The comparison of a converted model with our own search, in the model's folder.
+CHECK_FILE = "check.json"
 MAX_LOOPS = 0.02  # maximum share of sentences with loops; each loop needs a second search
 # The maximum loss of an engine that is certain, and the maximum error of its mean loss (so that few sentences don't
 # excuse a large loss):

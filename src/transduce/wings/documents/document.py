@@ -70,10 +70,11 @@ class Slot(NamedTuple):
     kind: TextKind = PLAIN_TEXT
     # For an attribute of a tag, or a text in an embedded element, inside another slot: the index of that slot.
     within: int | None = None
+    # If `within` is set: begin and end of that tag or element in the file.
     tag: tuple[int, int] = (
         0,
         0,
-    )  # if `within` is set: begin and end of that tag or element in the file
+    )
     branched: Branched | None = None  # the branches of an ICU message, translated one by one
     # Edits outside the slot, which say that a person must review a new translation.
     marks: tuple[Edit, ...] = ()

@@ -101,12 +101,10 @@ BINARY_FORMATS = frozenset(
 MAX_SAMPLE_BYTES = 1 << 16
 MAX_SAMPLE_LINES = 200
 MIN_SHARE_OF_LINES = 0.5  # minimum share of the lines, without comments
-MIN_SHARE_OF_TIMES = (
-    0.2  # minimum share of lines with times; subtitles have one for each line or two of text
-)
-MIN_DISTINCT_NAMES = (
-    0.9  # minimum share of different names before colons; in a conversation, names recur
-)
+# Minimum share of lines with times; subtitles have one for each line or two of text.
+MIN_SHARE_OF_TIMES = 0.2
+# Minimum share of different names before colons; in a conversation, names recur.
+MIN_DISTINCT_NAMES = 0.9
 COMMENT_LINE = re.compile(r"\s*(?:[#;%!]|//|/\*|\*/?(?:\s|$)|<!--|--\s)")
 JSON_LINE = re.compile(
     r"""\s*(?:"[^"]*"\s*:\s*["'\[{\w-]|\{\s*["']|\[\s*["'{]|[\]}\[{]+[,;]?\s*$|'[\w. -]+'\s*(?::|=>))"""

@@ -84,10 +84,11 @@ DESCRIPTIONS = frozenset(
 )
 META_NAMES = ("name", "property", "itemprop")
 BUTTONS = ("submit", "button", "reset")
+# Their lang attributes are ignored: they are often wrong, and the user wants a translation.
 PAGE_ELEMENTS = (
     "html",
     "body",
-)  # their lang attributes are ignored: they are often wrong, and the user wants a translation
+)
 # An address, hashtag or name of a user, which sites often cut into several elements.
 SHOWN_ADDRESS = re.compile(r"(?:https?://|ftp://|www\.|mailto:)\S+|[#@]\w[\w.@-]*")
 PART_OF_ADDRESS = re.compile(r"\S*\w[./:@]\w\S*")
@@ -180,7 +181,7 @@ class _Reader:
             if outer.stays and not inner.stays:
                 for element in reversed(opened):
                     if element.first in self._mixed:
-                        break  # then the elements around it are in `_mixed`, too
+                        break  # then all outer elements are in `_mixed`, too
                     if element.stays:
                         self._mixed.add(element.first)
             if piece.kind == "open":

@@ -55,9 +55,8 @@ def plural_rule(language: str, name: str) -> str:
     number, rule = PLURALS.get(str(locale)) or PLURALS.get(locale.language) or (1, "")
     if number == 1:
         rule = to_gettext(locale.plural_form).replace("plural=(0);", "plural=0;")
-        return (
-            rule if has_plurals(rule) else TWO_FORMS_RULE
-        )  # for some languages, Babel's rule is not valid C
+        # For some languages, Babel's rule is not valid C.
+        return rule if has_plurals(rule) else TWO_FORMS_RULE
     return f"nplurals={number}; plural={rule};"
 
 

@@ -324,9 +324,8 @@ def _slots(message: _Message, forms: Plurals, newline: str, file: DocumentFile) 
     last = max(string.end for string in message.translations.values())
     one = message.strings["msgid"].value
     many = message.strings.get("msgid_plural", message.strings["msgid"]).value
-    uses_one = forms.is_singular or intact(
-        one, many, MESSAGE
-    )  # otherwise, "One file" would also be shown for 21 files
+    # Otherwise, "One file" would also be shown for 21 files.
+    uses_one = forms.is_singular or intact(one, many, MESSAGE)
     for number in range(forms.number):
         text = one if number == forms.singular and uses_one else many
         string = message.translations.get(number)

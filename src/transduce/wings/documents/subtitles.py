@@ -23,9 +23,9 @@ TIME = re.compile(r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2}(?:[.,]\d{1,9})?)")
 HIDDEN = r"<[^<>]*+>|\{\\[^{}]*+\}"  # tags, and styles such as {\an8}
 INVISIBLE = "\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"  # around a line
 SPEAKER = re.compile(rf"(?:[\s{INVISIBLE}]|{HIDDEN})*+[-‐-―－♪]")
-# In a line.
+# Signs that may not begin a line.
 NEVER_FIRST = "、。，．・：；？！…ー」』）］｝】》〉”’ぁぃぅぇぉっゃゅょァィゥェォッャュョ"
-NEVER_LAST = "「『（［｛【《〈“‘"  # in a line
+NEVER_LAST = "「『（［｛【《〈“‘"  # signs that may not end a line
 BREAKABLE = f"\u3000-\u30ff\u3400-\u9fff\uff00-\uff60{NEVER_LAST}{NEVER_FIRST}"  # a line may end between two of these
 NO_WORD = "(?:(?<![\u30a1-\u30ff])|(?![\u30a1-\u30ff]))"  # not within a word in katakana
 HIDDEN_OR_BREAK = re.compile(

@@ -184,7 +184,7 @@ def _without_formatting(raw: str) -> str:
             depth += tag["empty"] is None
     parts[-1] += raw[done:]
     text = ""
-    between = list[tuple[int, int]]()  # between: the formatting elements behind the text so far
+    between = list[tuple[int, int]]()  # between: the formatting elements after the text so far
     for part, code in zip(parts, codes, strict=True):
         between.append(code)
         if text[-1:].isspace() and part[:1].isspace():
@@ -211,11 +211,10 @@ def choose_languages(codes: tuple[str, ...], origin: str, *wanted: str) -> tuple
         )
         for language in wanted
     ]
+    # Enough candidates for different codes.
     choices = [
         (sum(distance for distance, *_ in choice), choice[0][1], [place for *_, place in choice])
-        for choice in product(
-            *(near[: len(wanted)] for near in candidates)
-        )  # enough candidates for different codes
+        for choice in product(*(near[: len(wanted)] for near in candidates))
         if len({place for *_, place in choice}) == len(choice)
     ]
     return tuple(codes[place] for place in min(choices)[2]) if choices else None

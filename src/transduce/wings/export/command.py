@@ -59,8 +59,9 @@ def import_model(
         valid: Text to translate for the comparison: two text files or one bilingual file. By default short German
             sentences if the model translates from German, otherwise short English sentences.
     """
+    # Imports torch: too slow for --help.
     from transduce.wings.export.importing import (
-        import_model as run,  # imports torch: too slow for --help
+        import_model as run,
     )
 
     began = time.monotonic()

@@ -34,7 +34,7 @@ SUPPORTED_VALUES: dict[str, tuple[object, ...]] = {
     "activation_function": tuple(marian.MARIAN_ACTIVATIONS),
     "share_encoder_decoder_embeddings": (True, False),
 }
-# For these, a missing entry means another value.
+# Entries whose absence means another value than the one that is supported.
 NEVER_DEFAULT = ("model_type", "scale_embedding", "activation_function")
 SPECIAL_PIECES = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}  # by default
 POSITION_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")

@@ -30,7 +30,7 @@ class Complete:
     text: str
     score: float  # log_prob divided by the length penalty
     log_prob: float
-    length: int  # number of tokens with EOS, and number of its last step, counted from 1
+    length: int  # number of tokens, EOS counted; also the number of its last step, from 1
     place: int  # index of its last node in that step
 
 

@@ -40,9 +40,8 @@ class CorpusFault(NamedTuple):
     meaning: str  # continues a sentence such as "98 % of the sources …"
     pattern: re.Pattern[str]
     least: float
-    repair: Callable[
-        [str, str], str
-    ]  # repairs a text; its arguments are the text and its language code
+    # Repairs a text; its arguments are the text and its language code.
+    repair: Callable[[str, str], str]
     among: re.Pattern[str] | None = None  # the share is computed among the texts with this pattern
 
     def rows(self, column: TextColumn) -> Ints:

@@ -17,7 +17,7 @@ OUTLIER = 4.0  # standard deviations of the ratio or the difference, beyond whic
 MILD = 2.0  # standard deviations, below which a length is no fault, however the text ends
 MIN_WIDTH = 0.05  # lower bound on a standard deviation, for corpora translated word for word
 MIN_PAIRS = 200  # fewer pairs don't show the distribution of lengths
-MAX_EXTRA_SENTENCES = 3  # on one side; further sentences add no evidence
+MAX_EXTRA_SENTENCES = 3  # maximum on one side; more sentences add no evidence
 
 CONTINUATION = ",;'’(–-"  # a text that ends in one of these, a letter or a digit breaks off
 # Closing signs are ignored at the end: a text in brackets or quotes may not be a sentence.

@@ -107,7 +107,7 @@ class MoreRules:
         self, batch: PairBatch, broken: Flags, shifts: Sequence[tuple[int, int, int | None]] | None
     ) -> None:
         """Add the rules that each pair breaks to `broken`. If `shifts` is None, misaligned lines are detected."""
-        found = broken.copy()  # also has rules that were not asked for, on which other rules depend
+        found = broken.copy()  # includes rules that nobody asked for, if other rules depend on them
         whole = np.flatnonzero(found & BITS[EMPTY] == 0)
         self._check_characters(batch, whole, found)
         self._check_languages(batch, np.flatnonzero(found & LANGUAGE_UNDECIDABLE == 0), found)

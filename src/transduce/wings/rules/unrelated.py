@@ -23,9 +23,8 @@ from transduce.wings.rules.ibm_model_1 import Row, meet
 Floats = NDArray[np.float64]
 # Fewer pairs hold too little evidence: with 1,500 pairs of Tatoeba, 2 % are false alarms.
 MIN_SAMPLE_PAIRS = 2_000
-MAX_SAMPLE_MEETINGS = (
-    3_000_000  # maximum number of pairs of a source word and a target word, for each half
-)
+# Maximum number of pairs of a source word and a target word, for each half.
+MAX_SAMPLE_MEETINGS = 3_000_000
 SCORING_BLOCK_PAIRS = 500  # pairs that are scored together, in at most 100 MB
 # Maximum words of a text; more words take time and add little evidence.
 MAX_WORDS = 50

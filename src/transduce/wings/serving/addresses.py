@@ -9,9 +9,8 @@ from starlette.types import Scope
 # A host and its port, without characters that have a meaning elsewhere in a URL or in HTML.
 AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{0,5}))?", re.IGNORECASE)
 ORIGIN = re.compile(f"[a-z][a-z0-9+.-]*://({AUTHORITY.pattern})", re.IGNORECASE)
-ABSOLUTE_FORM = re.compile(
-    "[a-z][a-z0-9+.-]*://([^/?#]*)", re.IGNORECASE
-)  # absolute form of a request target
+# Absolute form of a request target.
+ABSOLUTE_FORM = re.compile("[a-z][a-z0-9+.-]*://([^/?#]*)", re.IGNORECASE)
 DEFAULT_PORTS = "80", "443"
 # RFC 7239.
 FORWARDED = re.compile(

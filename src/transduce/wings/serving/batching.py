@@ -68,9 +68,8 @@ class Batcher:
 
     def __post_init__(self) -> None:
         self.requests = 0  # number of requests in the queue
-        self._sizes: list[
-            int
-        ] = []  # sizes in tokens of the requests that wait or are being translated
+        # Sizes in tokens of the requests that wait or are being translated.
+        self._sizes: list[int] = []
         self._waiting: deque[Job] = deque()
         self._threads = ThreadPoolExecutor(1, "engine")  # an engine uses all cores by itself
         self._wake = asyncio.Event()
@@ -180,7 +179,7 @@ class Batcher:
             job.begun += 1
             if job.begun < len(job.part.sentences):
                 jobs.append(job)
-        # Other keys first, then the requests that waited longest.
+        # Requests with other keys come first, then the requests that waited longest.
         self._waiting = deque([*others, *jobs])
         return batch
 

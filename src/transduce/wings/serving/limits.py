@@ -91,9 +91,8 @@ def limits_from(arguments: Iterable[str]) -> Limits:
                 "`transduce serve --show-limits` lists all limits.",
             )
         number = text.replace("_", "")
-        if not re.fullmatch(
-            "(?=.*[1-9])[0-9]{1,9}", number
-        ):  # larger numbers overflow in system calls
+        # Larger numbers overflow in system calls.
+        if not re.fullmatch("(?=.*[1-9])[0-9]{1,9}", number):
             raise UserError(
                 f"{name} must be a whole number above zero of at most 9 digits, not '{text}'."
             )

@@ -32,7 +32,7 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 OTHER_FILES = 100  # open files that are not connections: libraries, uploads
-ACCEPT_SECONDS, READ_SECONDS = 1.0, 0.2  # after SIGTERM
+ACCEPT_SECONDS, READ_SECONDS = 1.0, 0.2  # times after SIGTERM
 CONNECTIONS_PER_LIMIT = 3  # serve N connections, and answer requests on twice as many with 503
 MAX_C_INT = 2**31 - 1
 CLOSE_HEADER = (b"connection", b"close")
@@ -50,9 +50,8 @@ def run(app: ASGIApp, listening: socket.socket, limits: Limits, proxies: list[st
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
     gc.collect()
     gc.freeze()  # garbage collection in models and libraries would pause the server for 0.1 seconds
-    is_main = (
-        threading.current_thread() is threading.main_thread()
-    )  # other threads can't handle signals
+    # Other threads can't handle signals.
+    is_main = threading.current_thread() is threading.main_thread()
     if is_main:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
@@ -76,9 +75,8 @@ def _connections(wanted: int) -> int:
 
 def server(app: ASGIApp, limits: Limits, proxies: Sequence[str]) -> uvicorn.Server:
     """Return a uvicorn server. Headers of proxies are removed, unless one of `proxies` has sent them."""
-    logging.getLogger("python_multipart").setLevel(
-        logging.CRITICAL
-    )  # it would log every malformed form
+    # It would log every malformed form.
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
     bodies = _Bodies(app, limits.body_seconds, lambda: made.should_exit)
     config = uvicorn.Config(
         _only_from(proxies, bodies),
@@ -125,9 +123,8 @@ class _Bodies:
 
     app: ASGIApp
     seconds: int
-    is_closing: Callable[
-        [], bool
-    ]  # if it returns True, answers tell the client that the connection ends
+    # If it returns True, answers tell the client that the connection ends.
+    is_closing: Callable[[], bool]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -265,7 +265,7 @@ def by_name(pairs: Iterable[tuple[str, str]]) -> JsonObject:
 
 
 def code(language: str) -> str:
-    """A language code as in LibreTranslate: pt-BR for pt_BR, and for pb, in the directions of a model."""
+    """A language code of a model in LibreTranslate's form, such as pt-BR for pt_BR and for pb."""
     return LIBRETRANSLATE_CODES.get(language, language).replace("_", "-")
 
 

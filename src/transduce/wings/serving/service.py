@@ -32,9 +32,8 @@ PAGE = "q.html"  # the name of a request's HTML text
 MAX_INLINE_CHARACTERS = 1000  # shorter texts are planned faster than a thread starts
 # Documents of up to this many times limits.characters do not wait for longer documents.
 LONG_TEXTS = 2, 8, math.inf
-MAX_ATTENTION_CHARACTERS = (
-    200  # maximum for a text whose attention is drawn; maps grow quadratically
-)
+# Maximum for a text whose attention is drawn; maps grow quadratically.
+MAX_ATTENTION_CHARACTERS = 200
 Opened = tuple[Served, ...]  # the models that translate a text one after the other
 
 

@@ -24,7 +24,7 @@ from transduce.system.errors import UserError
 from transduce.wings.serving.catalogue import Catalogues, Route
 from transduce.wings.serving.models import Model, Served, State, Version, summarize
 
-POLL_SECONDS = 5.0  # between two looks at the model folders
+POLL_SECONDS = 5.0  # time between two looks at the model folders
 NICENESS = 5  # gives the loading thread about a third of a normal thread's share of the CPU
 # A new version must translate these texts before it is used.
 TRIAL_TEXTS = (
@@ -110,7 +110,7 @@ class ModelStore:
         finally:
             model.users -= 1
             self._freed.set()
-            # After the request has released its versions.
+            # `_shrink` runs after the request has released its versions.
             asyncio.get_running_loop().call_soon(self._shrink)
 
     @contextlib.contextmanager
@@ -265,9 +265,8 @@ class ModelStore:
             size = (await asyncio.to_thread(summarize, state.path)).weight_bytes
             async with self._door:
                 await self._make_room((), size)
-                if (
-                    model.loading
-                ):  # a request is loading the model; the next look finds the new version again
+                # A request is loading the model; the next look finds the new version again.
+                if model.loading:
                     model.tried = None
                     return
                 self._incoming = size

@@ -59,9 +59,8 @@ class SentenceConstraints:
         ]
         most = max(self.beam_size, MAX_HYPOTHESES)
         self.size = min(most, self.beam_size * (1 + sum(self.lengths)))
-        self.progress: dict[tuple[int, ...], Progress] = {
-            (BOS,): NOTHING
-        }  # tokens of a hypothesis -> its progress
+        # Tokens of a hypothesis -> its progress.
+        self.progress: dict[tuple[int, ...], Progress] = {(BOS,): NOTHING}
 
     def advance(self, progress: Progress, steps: Steps, token: int) -> Progress:
         """The progress of a hypothesis after `token` (not EOS) is appended. `steps` are its possible next steps."""
@@ -192,7 +191,9 @@ class ConstraintSelector:
         index = torch.zeros(b, 2 * k, dtype=torch.long)
         taken = torch.zeros(b, 2 * k, dtype=torch.bool)
         for i, (sentence, row) in enumerate(zip(self.sentences, places.tolist(), strict=True)):
-            seen = len(row) - max(0, count - 2 * sentence.size)  # fewer for a smaller beam
+            seen = len(row) - max(
+                0, count - 2 * sentence.size
+            )  # a smaller beam needs fewer candidates
             candidates = dict(zip(row[:seen], values[i][:seen], strict=True))
             ending, going_on = sentence.choose(rows[i], steps[i], candidates, v)
             for start, chosen in ((0, ending), (k, going_on)):

@@ -42,9 +42,8 @@ MIN_CHUNK_PAIRS = 500
 # Pairs at the border of two chunks: too few to show where a misaligned stretch begins or ends.
 BORDER_PAIRS = 20
 CHUNKS_AHEAD = 3  # chunks read ahead per worker
-MIN_LANGUAGE_SHARE = (
-    0.5  # a side has a language if more than this share of its first texts with letters are in it
-)
+# A side has a language if more than this share of its first texts with letters are in it.
+MIN_LANGUAGE_SHARE = 0.5
 VERDICT = np.dtype([("rule", np.uint8), ("repaired", np.bool_), ("offset", np.int8)])
 
 

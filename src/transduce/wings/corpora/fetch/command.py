@@ -15,11 +15,12 @@ from transduce.wings.corpora.fetch.table import Corpus, Entry, choose, find, rea
 if TYPE_CHECKING:
     from transduce.wings.corpora.fetch.corpus import Facts
 
+# Options of `transduce train`.
 SPLIT_OPTIONS = {
     "train": "--train",
     "valid": "--valid",
     "test": "--test",
-}  # options of `transduce train`
+}
 
 
 def fetch(

@@ -117,9 +117,8 @@ class Entry(NamedTuple):
     name: str
     facts: Mapping[str, Any]
     splits: Mapping[str, list[dict[str, Any]]]
-    pairs: list[
-        tuple[str, str]
-    ]  # pairs of languages, each available in both directions; empty: any pair
+    # Pairs of languages, each available in both directions; empty: any pair.
+    pairs: list[tuple[str, str]]
     catalogue: str  # the address that lists a collection's versions; "" for a single corpus
 
     @property
