@@ -347,7 +347,7 @@ def _event(match: re.Match[str]) -> Event:
 
 
 def is_placeholder(match: re.Match[str]) -> bool:
-    """Whether a match is not a price, such as `$5`: a message with the placeholder `$2` has `$1`, too."""
+    """Whether a match is a placeholder and no price such as `$5`: a message with `$2` must also have `$1`."""
     raw = match.group()
     lower = range(1, int(raw[1])) if re.fullmatch(r"\$\d", raw) else ()
     return all(f"${number}" in match.string for number in lower)

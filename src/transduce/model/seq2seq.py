@@ -23,7 +23,7 @@ State = Any
 class Memory(NamedTuple):
     """The encoded source, as keys and values for the decoder's attention."""
 
-    # Per decoder layer, or one pair for all: (b, h, s, d_k), (b, h, s, d_v).
+    # A pair for each decoder layer, or one pair for all layers: (b, h, s, d_k), (b, h, s, d_v).
     keys_values: list[tuple[Tensor, Tensor]]
     mask: Tensor  # (b, 1, 1, s), False at padding
 

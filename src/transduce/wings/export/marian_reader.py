@@ -273,7 +273,7 @@ def _weights(
 
 
 def _output_bias(bias: Tensor, rows: list[int]) -> Tensor:
-    """Marian's bias in the order of our ids, and finite."""
+    """Marian's output bias in the order of our ids, with finite values."""
     ours = bias[rows].clone()
     for first, second in ((PAD, BOS), (BOS, EOS)):
         # One Marian piece became two of ours: allow only the second.

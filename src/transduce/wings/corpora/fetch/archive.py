@@ -104,7 +104,9 @@ def _zip_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[
 def _tar_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes] | None]]:
     """Yield the names and streams of the members in `wanted`. The stream of a link or a device is None."""
     with path.open("rb") as file:
-        raw = _Limited(_decompressed(file), path)  # skipped members, too, count towards the limit
+        raw = _Limited(
+            _decompressed(file), path
+        )  # members that are skipped also count towards the limit
         raw.headers = MAX_HEADER_BYTES  # opening the archive reads the first member's headers
         content = cast(IO[bytes], io.BufferedReader(raw, tarfile.RECORDSIZE))
         with tarfile.open(fileobj=content, mode="r|") as archive:

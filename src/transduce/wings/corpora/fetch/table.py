@@ -36,7 +36,7 @@ ADDRESS = r"(?=https?://[^/?#\[\]])", "an address that begins with https:// or h
 # The valid values of a key, or of each item of a list or of a table of languages. All other keys may have any text.
 VALUES = {
     "bytes": (r"\d+", "a number"),
-    # The folder in the archive, and a file name that every file system allows.
+    # Names may have the folder in the archive; the file name must be allowed by every file system.
     "notes": (r"(.*/)?\w([\w .,+()-]*[\w+)])?", "a list of file names"),
     "languages": (PAIR.pattern, '"any", or a list of pairs such as "en-de"'),
     "checksum": (
