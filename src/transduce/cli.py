@@ -29,11 +29,7 @@ FILES_FOLLOW = {
     "--input": "Put --input before the file to read.",
 }
 # Options that read several files; `--train=a b` would read only the file a.
-SEVERAL_FILES = (
-    "--train",
-    "--valid",
-    "--test",
-)
+SEVERAL_FILES = ("--train", "--valid", "--test")
 FLAGS = {  # options whose flags have other names
     "data.corpora": "--train",
     "data.valid": "--valid",

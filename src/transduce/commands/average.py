@@ -10,9 +10,10 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     """Average the last checkpoints of a training run into a new model folder.
 
     Args:
-        model: The folder of a training run; the run need not be finished. out: The model folder to write. last: Number
-        of checkpoints to average. Only the newest checkpoint and checkpoints at multiples of train.save_every updates
-        are used.
+        model: The folder of a training run; the run need not be finished.
+        out: The model folder to write.
+        last: Number of checkpoints to average. Only the newest checkpoint, and checkpoints at multiples of
+            train.save_every updates, are used.
             The paper averages 5 checkpoints for the base model and 20 for the big model.
     """
     from transduce import model_folder  # imports torch: too slow for --help

@@ -61,11 +61,11 @@ def evaluate(
         slices: With --against, also compare groups of sentences: by length, rare words, numbers and casing.
         training: A text in the target language for --slices: words that occur at most 5 times in it are rare. Without
             it, words that occur once in the references are rare.
-        ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged. source:
-        Language code of the source, for a multilingual model. target: Language code of the reference, for a
-        multilingual model, or if no file name contains it. routes: Compare direct translations with those through each
-        third language, also in untrained directions. tokenize: sacreBLEU's tokenizer for BLEU: 13a, zh, ja-mecab,
-        ko-mecab, intl, char or none (for tokenised text);
+        ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
+        source: Language code of the source, for a multilingual model.
+        target: Language code of the reference, for a multilingual model, or if no file name contains it.
+        routes: Compare direct translations with those through each third language, also in untrained directions.
+        tokenize: sacreBLEU's tokenizer for BLEU: 13a, zh, ja-mecab, ko-mecab, intl, char or none (for tokenised text);
             by default, the model's data.bleu_tokenize, which follows the language of the reference.
         evalb: A parameter file of EVALB, for trees; by default COLLINS.prm plus three ignored labels: ROOT, S1, "".
         paper_bleu: Also print BLEU as in the paper (tokenised, compounds split), for this target language: de or fr.
@@ -328,9 +328,7 @@ def _evaluate_files(call: Evaluation) -> None:
 
 def _print_scores(facts: dict[str, Any], json: bool) -> None:
     # Imports sacrebleu: too slow for --help.
-    from transduce.evaluation.scores import (
-        MIN_TESTED_SENTENCES,
-    )
+    from transduce.evaluation.scores import MIN_TESTED_SENTENCES
 
     if json:
         print(to_json(facts), end="")

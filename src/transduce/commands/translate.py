@@ -193,11 +193,11 @@ def translate(
         json: Write a JSON object per line: text, score, tokens, alternatives, flags (reasons to check it) and
             confidence (the probability that the translation is good).
         alignment: Write JSON with word alignments; each links the character spans of a source word and a target word.
-        glossary: A file of enforced terms; each line has a source term, a TAB and the translation of the term. profile:
-        Print a time profile at the end. shard: Translate one shard of the lines, such as 3/16 for the third of 16;
-        OUTPUT is the folder of all shards. on: Translate on the Ray cluster ray://HOST:PORT. `ray` means the cluster at
-        RAY_ADDRESS; if unset, this machine. workers: With --on, the number of parallel models; by default one per GPU;
-        without a GPU, one per core.
+        glossary: A file of enforced terms; each line has a source term, a TAB and the translation of the term.
+        profile: Print a time profile at the end.
+        shard: Translate one shard of the lines, such as 3/16 for the third of 16; OUTPUT is the folder of all shards.
+        on: Translate on the Ray cluster ray://HOST:PORT. `ray` is the cluster at RAY_ADDRESS; if unset, this machine.
+        workers: With --on, the number of parallel models; by default one per GPU; without a GPU, one per core.
     """
     options = search_options(assignments, beam_size, length_penalty)
     _check_texts(texts, input)

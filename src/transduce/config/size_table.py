@@ -2,7 +2,7 @@
 
 Small corpora need small vocabularies, strong dropout, small batches, and many epochs. The smallest corpora also need
 the options SMALL. The last row is the paper's base model. Rows 1, 2 and 4 and SMALL come from experiments on Tatoeba
-(benchmarks/results/ small-corpora.md), and row 3 from Multi30k (docs/reference/recipes.md). The other rows are
+(benchmarks/results/small-corpora.md), and row 3 from Multi30k (docs/reference/recipes.md). The other rows are
 estimates. The patience is for training runs without a cool-down.
 """
 

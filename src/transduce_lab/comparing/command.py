@@ -60,10 +60,8 @@ def compare(
         languages=(source, target),
         assignments=assignments,
     )
-    from transduce.preparation.prepared import (  # imports torch: too slow for --help
-        is_prepared,
-        read_facts,
-    )
+    # Imports torch: too slow for --help.
+    from transduce.preparation.prepared import is_prepared, read_facts
     from transduce_lab.comparing import definition as definitions
     from transduce_lab.comparing import report
 

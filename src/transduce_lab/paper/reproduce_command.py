@@ -57,12 +57,14 @@ def reproduce(
         check: The folder of a model that `transduce train` wrote. Its training runs again.
         out: The folder for the training runs, the tables (.md and .json) and the pictures; by default, paper. With
             --check, the folder for the second training; by default, FOLDER.check.
-        train: The training corpus, in any form that `transduce train` accepts; for parsing, .mrg files. valid: The
-        validation files. test: The test files on which finished models are scored. source: Language code of the source.
-        target: Language code of the target. seeds: Number of models to train for each row of the table, each with its
-        own random seed. rows: The rows of table3 to train, by the names of their folders, such as C-N2; by default all.
-        The base model is
-            always trained.
+        train: The training corpus, in any form that `transduce train` accepts; for parsing, .mrg files.
+        valid: The validation files.
+        test: The test files on which finished models are scored.
+        source: Language code of the source.
+        target: Language code of the target.
+        seeds: Number of models to train for each row of the table, each with its own random seed.
+        rows: The rows of table3 to train, by the names of their folders, such as C-N2; by default all. The base model
+            is always trained.
         budget: Minutes after which the training stops; 0: no training.
     """
     options = gather(
@@ -124,12 +126,8 @@ def _table(
     what: str, out: Path, options: Mapping[str, Any], seeds: int, rows: Sequence[str], budget: float
 ) -> tuple["Table", list[str]]:
     """A table, and sentences about failed trainings."""
-    from transduce_lab.paper import (  # imports torch: too slow for --help
-        table1,
-        table2,
-        table3,
-        table4,
-    )
+    # Imports torch: too slow for --help.
+    from transduce_lab.paper import table1, table2, table3, table4
 
     if what == "table1":
         return table1.table(out), []

@@ -50,10 +50,8 @@ def parse(
         ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
     """
     options = parse_assignments(assignments)
-    from transduce.decoding.loading import (  # imports torch: too slow for --help
-        decode_config,
-        load_models,
-    )
+    # Imports torch: too slow for --help.
+    from transduce.decoding.loading import decode_config, load_models
     from transduce_lab.parsing.parser import Parser
 
     check_output(output, [input])

@@ -40,8 +40,8 @@ def serve(
 
     Args:
         models: Model folders, as FOLDER or NAME=FOLDER. By default, a model has the name of its folder. The first model
-            of a language pair is the default; requests choose another model by its name. host: The address to listen
-            on. 0.0.0.0 means all addresses of this machine and needs --keys or --insecure.
+            of a language pair is the default; requests choose another model by its name.
+        host: The address to listen on. 0.0.0.0 means all addresses of this machine and needs --keys or --insecure.
         port: The port to listen on; 0 means any free port.
         keys: A file of API keys; requests must send one of them. Without --keys, access is open.
         new_key: Make an API key for this name, print the key, add its hash to the file of --keys, and exit.
