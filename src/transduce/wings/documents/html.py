@@ -56,7 +56,9 @@ EMBEDDED = frozenset(
     ["audio", "canvas", "iframe", "map", "math", "object", "picture", "svg", "video"]
 )
 INLINE = frozenset(INLINE_NAMES.split()) | EMBEDDED
-CLOSED = frozenset(["svg", "math", "iframe"])  # elements of EMBEDDED that are not opened
+CLOSED = frozenset(
+    ["svg", "math", "iframe"]
+)  # elements of EMBEDDED whose content is not translated
 MAX_EMBEDDED_LEVELS = 4
 SKIPPED = frozenset(["pre", "listing", "template"])  # in addition to protected elements
 SPOKEN = (
