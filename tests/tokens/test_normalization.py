@@ -138,6 +138,11 @@ def test_characters_are_unknown_if_their_normalised_forms_are():
     }
 
 
+def test_a_decomposed_letter_that_the_vocabulary_has_is_known():
+    tokenizer = Tokenizer.train(["a é b"] * 20, ["a é b"] * 20, vocab_size=300, quotes="")
+    assert tokenizer.unknown(["e\u0301", "o\u0302"]) == {"ô"}
+
+
 @given(odd_texts)
 def test_a_normalised_source_is_encoded_without_loss(text):
     words = ["a b c d e f"] * 20

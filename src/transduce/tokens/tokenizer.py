@@ -6,7 +6,7 @@ is encoded as its UTF-8 bytes, so the unknown piece never occurs. Encoded texts 
 
 import copy
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
@@ -166,9 +166,9 @@ class Tokenizer:
         """
         return self.target.decode(rows)
 
-    def unknown(self, texts: Iterable[str]) -> set[str]:
+    def unknown(self, texts: Sequence[str]) -> set[str]:
         """The characters of sources that the vocabulary has no pieces for, also after they were normalised."""
-        characters = {each for each in set[str]().union(*texts) if category(each) != "Cs"}
+        characters = {each for each in set[str]().union(*composed(texts)) if category(each) != "Cs"}
         unknown = characters - self.source.known(characters)
         forms = {each: self.normalizer([each])[0] for each in unknown}
         known = self.source.known({*"".join(forms.values())})
