@@ -3,6 +3,7 @@
 import dataclasses
 import json as json_format
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -264,7 +265,8 @@ def _job(call: Call) -> Callable[[Call], None]:
             option("translate --input")(call.input)
     if (call.redo or call.needs_review) and not is_document:
         raise UserError(
-            "--redo and --needs-review are for documents that hold sources and translations: .po, .xlf, .xliff or .tmx."
+            "--redo is for documents that hold sources and translations (.po, .xlf, .xliff, .tmx), --needs-review for "
+            ".po, .xlf and .xliff."
         )
     if call.workers is not None and not call.on:
         raise UserError("--workers can only be used with --on.")
@@ -312,22 +314,31 @@ def translate_lines(call: Call) -> None:
         else:
             showing = dataclasses.replace(translator, progress=progress.look_ahead)
             translations = showing.translate_lines(lines, options)
-        with nullcontext() if is_typed else progress:
-            lines = _written_lines(translations, call.format, progress)
+        with progress if _is_file(call.output) else nullcontext():
+            lines = _written_lines(translations, call.format, progress, at_once=is_typed)
             write_lines(call.output, lines, keep=True)
         if call.output != STANDARD_OUTPUT:
             seconds = time.monotonic() - progress.began
             log(f"{count(progress.done, 'line')} → {call.output}, {seconds:,.1f} s")
 
 
+def _is_file(output: Path) -> bool:
+    """Whether an output is a file. On a terminal, the progress line would stand among the translations."""
+    if output != STANDARD_OUTPUT:
+        return True
+    with suppress(OSError):  # standard output without a file, as in a notebook
+        return stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
+    return False
+
+
 def answers(
     translator: "Translator", lines: Iterator[str], options: TranslationOptions
 ) -> Iterator[Translation]:
-    """Translate each line as soon as it is typed."""
+    """Translate each line as soon as it is typed, sentence by sentence."""
     log("Type lines to translate; end with Ctrl-D.")
     for number, line in enumerate(lines, 1):
-        yield from translator.translate_lines([line], options, numbers=[number])
-        sys.stdout.flush()  # shows the translation just printed before the next line is read
+        by_sentences = options._replace(sentences=True)
+        yield from translator.translate_lines([line], by_sentences, numbers=[number])
 
 
 def _checked(lines: Iterator[str], source: str, target: str) -> Iterator[str]:
@@ -339,14 +350,22 @@ def _checked(lines: Iterator[str], source: str, target: str) -> Iterator[str]:
 
 
 def _written_lines(
-    translations: Iterable[Translation], line_format: LineFormat, progress: ItemDisplay
+    translations: Iterable[Translation],
+    line_format: LineFormat,
+    progress: ItemDisplay,
+    *,
+    at_once: bool,
 ) -> Iterator[str]:
-    """Yield the output lines and show the progress, and finally print the numbers of the lines with flags."""
+    """Yield the output lines and show the progress. Print which lines have flags, `at_once` or at the end."""
     flags = Flags()
     for number, translation in enumerate(translations, 1):
         flags.add(translation.flags, number)
         yield written(translation, line_format)
         progress.advance()
+        if at_once:
+            sys.stdout.flush()
+            flags.log()
+            flags = Flags()
     flags.log()
 
 

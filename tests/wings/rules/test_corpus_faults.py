@@ -124,5 +124,6 @@ def test_a_side_that_is_not_quoted_stays_so():
 def test_a_sentence_names_shares_and_an_example():
     found = [(Prevalence("subwords", side, 1, 4, 0), Origin("a.tsv", 7)) for side in (0, 1)]
     assert list(sentences(found)) == [
-        "25.0% of the sources and 25.0% of the targets are cut into pieces by BPE (@@), for example a.tsv, line 7."
+        "25.0% of the sources and 25.0% of the targets are cut into pieces by BPE (@@), "
+        "for example the source of a.tsv, line 7."
     ]

@@ -247,8 +247,11 @@ def sentences(found: Sequence[tuple[Prevalence, Origin]]) -> Iterator[str]:
     for name, its in groupby(found, key=lambda each: each[0].fault):
         sides = list(its)
         shares = (f"{each.share:.1%} of the {SIDE_NAMES[each.side]}" for each, _ in sides)
-        origin = sides[0][1]
-        place = f"{origin.file}, line {origin.line}"
+        first, origin = sides[0]
+        # Of two text files, an origin names only the first.
+        place = (
+            f"the {SIDE_NAMES[first.side].removesuffix('s')} of {origin.file}, line {origin.line}"
+        )
         yield f"{' and '.join(shares)} {CORPUS_FAULTS[name].meaning}, for example {place}."
 
 

@@ -113,7 +113,7 @@ def direction(audit: Audit) -> str:
 def _blocks(audit: Audit, uncovered: Sequence[tuple[str, int]], limits: Limits) -> Iterator[Block]:
     findings = audit.findings()
     if whole := list(sentences(audit.corpus_faults())):
-        advice = "A model learns to write such texts. A clean copy has none of these faults."
+        advice = "A model learns to write such texts. `transduce doctor --fix` repairs what can be repaired."
         yield Block("faults of the whole corpus", "\n".join([*whole, advice]))
     for heading, is_suspicion in (("faults", False), ("suspicions", True)):
         rows = [
