@@ -1,7 +1,7 @@
 """Runs tests in forked processes, and records which lines of the package each test runs: for mutants.py.
 
-A forked process has the large libraries already, so that a run of a quick test takes a second. Lines that only a
-subprocess of a test runs are not recorded.
+A forked process has the large libraries already, so that a run of a quick test takes half a second. The lines of a
+subprocess of a test are not recorded; but that the test has one is.
 """
 
 import importlib
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import Phase, settings
 
 PRELOADED = [
     "torch",
@@ -50,7 +51,9 @@ OPTIONS = (
     "addopts=",
     "-W",
     "ignore",
+    "--tb=line",
 )
+PROCESSES = {"subprocess.Popen", "os.fork", "os.posix_spawn", "socket.connect"}  # audited events
 MAX_MEMORY_BYTES = 16 << 30  # of a test's process, since a fault may ask for everything
 TIMEOUT = 124  # exit status, as of the command `timeout`
 
@@ -62,6 +65,7 @@ class Test(NamedTuple):
     seconds: float
     fixtures: dict[str, float]  # the seconds of each shared fixture
     lines: dict[str, set[int]]  # by file of the package, also of its fixtures
+    has_processes: bool  # whose lines are not recorded
 
     @property
     def alone(self) -> float:
@@ -123,13 +127,19 @@ def run_tests(
         os.environ.update(PYTHONPATH=str(source), PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1")
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(output.with_suffix(".hypothesis"))
         sys.path.insert(0, str(source))
-        return int(
-            pytest.main(
-                [*OPTIONS, "--basetemp", str(output.with_suffix(".temporary")), *tests], plugins
-            )
-        )
+        options = [*OPTIONS, "--basetemp", str(output.with_suffix(".temporary"))]
+        return int(pytest.main([*options, *tests], [FirstExample(), *plugins]))
 
     return run_forked(work, output, seconds)
+
+
+class FirstExample:
+    """A plugin of pytest: hypothesis stops at the first example that fails, and looks for no smaller one."""
+
+    def pytest_collection_finish(self) -> None:
+        phases = (Phase.explicit, Phase.generate)
+        settings.register_profile("first", settings.default, phases=phases, database=None)
+        settings.load_profile("first")
 
 
 class Recorder:
@@ -141,6 +151,10 @@ class Recorder:
         self.contexts = ["start"]  # the innermost is last
         self.seconds = defaultdict[str, float](float)  # by test or fixture
         self.fixtures: dict[str, list[str]] = {}  # by test that passed
+        self.processes = set[str]()  # tests and fixtures that have some
+        sys.addaudithook(
+            lambda event, _: self.processes.add(self.contexts[-1]) if event in PROCESSES else None
+        )
 
     def pytest_sessionstart(self) -> None:
         from coverage import Coverage
@@ -187,6 +201,7 @@ class Recorder:
                 for context in contexts:
                     lines[context].setdefault(os.path.relpath(file, self.source), []).append(line)
         recorded = {"seconds": self.seconds, "fixtures": self.fixtures, "lines": lines}
+        recorded["processes"] = [*self.processes]
         self.place.write_text(json.dumps(recorded), encoding="utf-8")
 
 
@@ -207,5 +222,6 @@ def read_tests(place: Path) -> list[Test]:
             for file, numbers in recorded["lines"].get(context, {}).items():
                 lines[file].update(numbers)
         of_file = {f"{place.name}:{fixture}": seconds[fixture] for fixture in shared}
-        tests.append(Test(name, seconds[name], of_file, dict(lines)))
+        has_processes = not {name, *shared}.isdisjoint(recorded["processes"])
+        tests.append(Test(name, seconds[name], of_file, dict(lines), has_processes))
     return tests

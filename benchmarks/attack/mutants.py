@@ -1,26 +1,26 @@
-"""Plants faults in the source, one at a time, and runs the fast tests that run the changed lines.
+"""Plants faults in the source, one at a time, and runs the tests of the changed module.
 
     pip install -e '.[attack]' -c constraints.txt
-    python benchmarks/attack/mutants.py --minutes 60 [--seed 1] [--count 300] [--again] [--processes 2]
+    python benchmarks/attack/mutants.py --minutes 60 [--seed 1] [--count 300] [--areas text tokens] [--again]
 
-First, the script records which lines of the package each fast test runs. Then it plants the faults of faults.toml, and
-`--count` random small changes (mutations.py), evenly over the areas, and only on lines that a test runs. It runs the
-ten quickest tests that run a changed line. If these pass, it runs up to 90 seconds of the others, those first that run
-little else. The outcome is
+The tests of a module are those of its own file (tests/text/test_plain.py for text/plain.py); OWN_TESTS lists the
+exceptions, and a module without either has all tests of its area. First, the script records which lines of the
+package each of these tests runs. Then it plants the faults of faults.toml, and `--count` random small changes
+(mutations.py), evenly over the areas, in any line of a module. It runs the module's tests that run a changed line, the
+quickest first, up to 60 seconds. The outcome is
   failed     a test failed: the fault is noticed
   hung       the tests took too long: the fault is noticed
   survived   all these tests passed: a test is missing, unless faults.toml says why no test can fail
-`--folder` (build/mutants) keeps the copy of the source, the recorded lines, and an outcome per fault, so a campaign can
-be interrupted and resumed. `--again` runs all tests of the lines of the survivors. The exit status is 1 if faults
-survived for which no reason is given, or if tests fail without a fault.
+`--folder` (build/mutants) keeps the recorded lines, and an outcome per fault, so a campaign can be interrupted and
+resumed. `--again` runs only faults that have survived. At the end, the script prints a report in Markdown. The exit
+status is 1 if faults survived for which no reason is given.
 """
 
 import argparse
-import compileall
+import inspect
 import json
 import multiprocessing
 import os
-import py_compile
 import random
 import re
 import shutil
@@ -30,9 +30,10 @@ import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from importlib.util import find_spec
+from functools import cache
 from itertools import chain, zip_longest
 from pathlib import Path
+from types import CodeType
 from typing import Any, NamedTuple
 
 from covering import TIMEOUT, Test, duration, preload, read_tests, record, run_tests
@@ -40,28 +41,40 @@ from mutations import mutations
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+SOURCE = ROOT / "src"
+TESTS = ROOT / "tests"
 AREAS = {
-    "model": ("model/",),
-    "training": ("training/",),
-    "decoding": ("decoding/",),
-    "tokens": ("tokens/",),
-    "text, preparation": ("text/", "preparation/"),
-    "evaluation": ("evaluation/",),
-    "serving": ("wings/serving/",),
+    "text": "text",
+    "tokens": "tokens",
+    "preparation": "preparation",
+    "decoding": "decoding",
+    "evaluation": "evaluation",
+    "augmentation": "augmentation",
+    "terms": "wings/terms",
+    "rules": "wings/rules",
+    "export": "wings/export",
+    "synthetic": "wings/synthetic",
+    "training": "training",
+    "inline": "inline",
+    "documents": "wings/documents",
+    "serving": "wings/serving",
 }
-PLANTED = "planted by hand"
-# Tests of programs in other processes, whose lines are not recorded: run if all other tests pass.
-SUBPROCESS_TESTS = {"transduce/wings/serving/": "tests/wings/serving/test_serving.py"}
+# Test files of modules that have none of their own, or need another one, below tests/.
+OWN_TESTS = {
+    "text/multilingual.py": ("test_multilingual.py",),
+    "tokens/imported_vocabulary.py": ("wings/export/test_importing.py",),
+    "decoding/directions.py": ("test_multilingual.py", "test_added_languages.py"),
+    "inline/placeholder_removal.py": ("inline/test_placeholders.py",),
+    "wings/documents/tmx.py": ("wings/documents/test_memories.py",),
+    "wings/serving/batching.py": ("wings/serving/test_request_batching.py",),
+    "wings/synthetic/command.py": ("wings/synthetic/test_back_translation.py",),
+}
+PLANTED = "planted"  # as an area: by hand
 BROWSER_TESTS = "test_page"  # the beginning of their names
-QUICKEST = 10  # tests of the first run
-MORE_SECONDS = 90.0  # of the tests of the second run, unless --again
-CONTROL_EVERY = 20  # faults between runs without a fault
-# Exit statuses: 2 is an error while collecting, 4 and 5 are ours.
-PASSED, FAILED, BROKEN = (
-    0,
-    (1, 2),
-    (4, 5, 70),
-)
+MAX_SECONDS = 60.0  # of the tests of a fault
+# Exit statuses of pytest: 2 is an error while collecting, 4 and 5 are ours.
+PASSED = 0
+BROKEN = (4, 5, 70)
 
 
 class Fault(NamedTuple):
@@ -104,13 +117,10 @@ def planted(source: Path) -> Iterator[Fault]:
         yield Fault(PLANTED, each["file"], line, last_line, each["old"], each["new"], content)
 
 
-def mutants(source: Path, area: str) -> Iterator[Fault]:
+def mutants(area: str) -> Iterator[Fault]:
     """All mutants of an area."""
-    paths = chain.from_iterable(
-        (source / "transduce" / folder).glob("*.py") for folder in AREAS[area]
-    )
-    for path in sorted(paths):
-        file = path.relative_to(source).as_posix()
+    for path in sorted((SOURCE / "transduce" / AREAS[area]).glob("*.py")):
+        file = path.relative_to(SOURCE).as_posix()
         content = path.read_bytes()
         source_lines = content.decode().splitlines()
         for each in mutations(content):
@@ -121,34 +131,47 @@ def mutants(source: Path, area: str) -> Iterator[Fault]:
             yield Fault(area, file, each.line, each.last_line, old, new, changed)
 
 
-def drawn(faults: Iterable[Fault], lines: dict[str, set[int]], draw: random.Random) -> list[Fault]:
-    """Faults in random order, at most one for each line that a test runs."""
-    tested = [
-        fault
-        for fault in faults
-        if not lines[fault.file].isdisjoint(range(fault.line, fault.last_line + 1))
-    ]
-    draw.shuffle(tested)
-    return [*{(fault.file, fault.line): fault for fault in reversed(tested)}.values()]
+def drawn(faults: Iterable[Fault], draw: random.Random) -> list[Fault]:
+    """Faults in random order, at most one for each line."""
+    shuffled = [*faults]
+    draw.shuffle(shuffled)
+    return [*{(fault.file, fault.line): fault for fault in reversed(shuffled)}.values()]
+
+
+def test_files(file: str) -> list[Path]:
+    """The files with the tests of a module."""
+    module = Path(file).relative_to("transduce")
+    own = TESTS / module.parent / f"test_{module.name}"
+    if names := OWN_TESTS.get(module.as_posix()):
+        return [TESTS / name for name in names]
+    if own.exists():
+        return [own]
+    in_folder = sorted(own.parent.rglob("test_*.py"))
+    return [path for path in in_folder if not path.name.startswith(BROWSER_TESTS)]
+
+
+@cache
+def lines_of_import(file: str) -> set[int]:
+    """The lines of a module that its import runs: what they define may matter in all tests of the module."""
+
+    def of(code: CodeType) -> Iterator[int]:
+        if not code.co_flags & inspect.CO_OPTIMIZED:  # not of a function
+            yield from (line for *_, line in code.co_lines() if line)
+            for constant in code.co_consts:
+                yield from of(constant) if isinstance(constant, CodeType) else ()
+
+    return {*of(compile((SOURCE / file).read_bytes(), file, "exec"))}
 
 
 class Campaign:
-    """The tests, the copy of the source, and the outcomes of a campaign."""
+    """The recorded tests and the outcomes of a campaign."""
 
-    def __init__(self, folder: Path, end: float, again: bool):
+    def __init__(self, folder: Path, end: float):
         self.folder = folder.resolve()
-        self.source = folder.resolve() / "original"
         self.end = end
-        self.again = again
         self.results = self.folder / "results.jsonl"
-        (folder / "lines").mkdir(parents=True, exist_ok=True)
-        if not self.source.exists():
-            shutil.copytree(ROOT / "src", self.source, ignore=shutil.ignore_patterns("__pycache__"))
-            # A fault may keep the size and the second.
-            by_content = py_compile.PycInvalidationMode.CHECKED_HASH
-            compileall.compile_dir(self.source, quiet=2, invalidation_mode=by_content)
+        (self.folder / "lines").mkdir(parents=True, exist_ok=True)
         self.outcomes = self.read_outcomes()
-        self.tests: list[Test] = []
 
     def read_outcomes(self) -> dict[str, dict[str, Any]]:
         """The last outcome of each fault."""
@@ -157,137 +180,103 @@ class Campaign:
         )
         return {each["name"]: each for each in map(json.loads, written)}
 
-    def record_lines(self, pool: ProcessPoolExecutor) -> None:
-        """Record the lines of test files that have changed since their lines were recorded."""
-        files = [
-            path
-            for path in sorted((ROOT / "tests").rglob("test_*.py"))
-            if not path.name.startswith(BROWSER_TESTS)
-        ]
-        places = [
-            self.folder / "lines" / f"{'.'.join(path.relative_to(ROOT).parts)}.json"
-            for path in files
-        ]
-        for path, place in zip(files, places, strict=True):
-            if not place.exists() or place.stat().st_mtime < path.stat().st_mtime:
-                pool.submit(record, self.source, path.relative_to(ROOT).as_posix(), place)
-        pool.shutdown()
-        self.tests = [test for place in places if place.exists() for test in read_tests(place)]
-        self.tests.sort(key=lambda test: test.alone)
+    def place(self, tests: Path) -> Path:
+        """The file with the recorded lines of a file of tests."""
+        return self.folder / "lines" / f"{'.'.join(tests.relative_to(ROOT).parts)}.json"
 
-    def lines(self) -> dict[str, set[int]]:
-        """The lines of each file that any test runs."""
-        lines = defaultdict[str, set[int]](set)
-        for test in self.tests:
-            for file, numbers in test.lines.items():
-                lines[file] |= numbers
-        return lines
+    def record_lines(self, faults: list[Fault]) -> None:
+        """Record the lines of the tests of faults, unless neither these nor their modules have changed since."""
+        modules = defaultdict[Path, set[Path]](set)
+        for fault in faults:
+            for path in test_files(fault.file):
+                modules[path] |= {path, SOURCE / fault.file}
+        for path, parts in modules.items():
+            place = self.place(path)
+            newest = max(part.stat().st_mtime for part in parts)
+            if not place.exists() or place.stat().st_mtime < newest:
+                record(SOURCE, path.relative_to(ROOT).as_posix(), place)
 
     def run_all(self, faults: list[Fault], process: int) -> None:
-        """Run faults that have no outcome yet, in a copy of the source for this process."""
-        place = self.folder / f"process-{process}"
-        shutil.rmtree(place, ignore_errors=True)  # it may hold the fault of a killed campaign
-        shutil.copytree(self.source, place / "src")
-        for number, fault in enumerate(faults):
+        """Run faults in a copy of the source for this process."""
+        source = self.folder / f"process-{process}" / "src"
+        shutil.rmtree(source.parent, ignore_errors=True)  # it may hold the fault of a killed campaign
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(SOURCE, source, ignore=ignored)
+        for fault in faults:
             if time.monotonic() < self.end:
-                self.run(fault, place, number % CONTROL_EVERY == 0)
+                self.run(fault, source)
 
-    def run(self, fault: Fault, place: Path, control: bool) -> None:
-        """Run the tests of a fault's lines, and write down the outcome. `control`: first run them without the fault."""
+    def run(self, fault: Fault, source: Path) -> None:
+        """Run the tests of a fault's lines, and write down the outcome."""
         changed = set(range(fault.line, fault.last_line + 1))
+        if not changed.isdisjoint(lines_of_import(fault.file)):
+            changed = set(range(1, 1 + fault.content.count(b"\n")))
+        places = [self.place(path) for path in test_files(fault.file)]
+        recorded = [test for place in places if place.exists() for test in read_tests(place)]
         covering = [
-            test for test in self.tests if not changed.isdisjoint(test.lines.get(fault.file, ()))
-        ]
-        if not covering:
-            print(f"No recorded test runs {fault.file}:{fault.line}.", flush=True)
-            return
-        # The quickest of each.
-        functions = {test.name.partition("[")[0]: test for test in reversed(covering)}
-        first = sorted(functions.values(), key=lambda test: test.alone)[:QUICKEST]
-        more: list[Test] = []
-        for test in sorted(
-            covering,
-            key=lambda test: -len(test.lines[fault.file]) / sum(map(len, test.lines.values())),
-        ):
-            if test not in first and (self.again or duration([*more, test]) < MORE_SECONDS):
-                more.append(test)
-        others = [
-            name for folder, name in SUBPROCESS_TESTS.items() if fault.file.startswith(folder)
-        ]
-        path = place / "src" / fault.file
+            test for test in recorded if not changed.isdisjoint(test.lines.get(fault.file, ()))
+        ] or [test for test in recorded if test.has_processes]
+        tests: list[Test] = []
+        for test in sorted(covering, key=lambda test: test.alone):
+            if not tests or duration([*tests, test]) < MAX_SECONDS:
+                tests.append(test)
+        path = source / fault.file
         original = path.read_bytes()
-        if control and status(place, [*names(first)], duration(first)) != PASSED:
-            sys.exit(f"Without a fault, tests fail: {place / 'output.txt'}")
         began = time.monotonic()
-        outcome = "survived"
-        ran = 0
         try:
             path.write_bytes(fault.content)
-            for tests in filter(None, ([*names(first)], [*names(more)], others)):
-                ran += len(tests)
-                if (ended := status(place, tests, duration([*first, *more]))) != PASSED:
-                    outcome = "hung" if ended == TIMEOUT else "failed"
-                    break
+            outcome = noticed(source, tests) if tests else "survived"
         finally:
             path.write_bytes(original)
-        result = {
-            "name": fault.name,
-            "area": fault.area,
-            "line": fault.line,
-            "outcome": outcome,
-            "tests": ran,
-        }
-        result["of"] = len(covering)
-        result["seconds"] = round(time.monotonic() - began, 1)
+        result = {"name": fault.name, "area": fault.area, "outcome": outcome}
+        result |= {"tests": len(tests), "seconds": round(time.monotonic() - began, 1)}
         with self.results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(result, ensure_ascii=False) + "\n")
         if outcome == "survived":
-            print(
-                f"survived {ran} of {len(covering)} tests: {fault.file}:{fault.line}: {fault.name}",
-                flush=True,
-            )
+            print(f"{fault.file}:{fault.line}: {len(tests)} tests: {fault.name}", file=sys.stderr)
 
 
-def status(place: Path, tests: list[str], seconds: float) -> int:
-    """Run tests of the source in `place` until one fails. Returns pytest's exit status, or TIMEOUT."""
-    ended = run_tests(place / "src", ["-x", *tests], place / "output.txt", 60 + 5 * seconds)
-    if ended in BROKEN:
-        sys.exit(f"pytest can't run the tests: {place / 'output.txt'}")
-    return ended
+def noticed(source: Path, tests: list[Test]) -> str:
+    """Run tests of the source until one fails. Returns the outcome."""
+    output = source.with_name("output.txt")
+    names = [test.name for test in tests]
+    status = run_tests(source, ["-x", *names], output, 30 + 5 * duration(tests))
+    if status in BROKEN:
+        sys.exit(f"pytest can't run the tests: {output}")
+    return {PASSED: "survived", TIMEOUT: "hung"}.get(status, "failed")
 
 
-def names(tests: Iterable[Test]) -> Iterator[str]:
-    return (test.name for test in tests)
-
-
-def report(campaign: Campaign) -> list[str]:
-    """Print the table of outcomes. Returns the names of the survivors for which faults.toml gives no reason."""
-    excused = {
-        squeezed(f"{each['file']}: {each['old']} -> {each['new']}") for each in listed("excused")
+def report(faults: list[Fault], outcomes: dict[str, dict[str, Any]]) -> int:
+    """Print the table of outcomes and the survivors. Returns the number of those for which no reason is given."""
+    reasons = {
+        squeezed(f"{each['file']}: {each['old']} -> {each['new']}"): each["why"]
+        for each in listed("excused")
     }
     counts = Counter[tuple[str, str]]()
-    left = []
-    for name, result in campaign.outcomes.items():
-        outcome = (
-            "excused"
-            if result["outcome"] == "survived" and squeezed(name) in excused
-            else result["outcome"]
-        )
-        counts[result["area"], outcome] += 1
-        left += [name] if outcome == "survived" else []
+    survivors = []
+    for fault in {fault.name: fault for fault in faults if fault.name in outcomes}.values():
+        outcome = outcomes[fault.name]["outcome"]
+        if outcome == "survived":
+            reason = reasons.get(squeezed(fault.name), "")
+            outcome = "excused" if reason else outcome
+            change = fault.name.partition(": ")[2]
+            survivors.append((reason, f"`{fault.file}:{fault.line}`: `{change}`"))
+        for area in (fault.area, "all"):
+            counts[area, outcome] += 1
     columns = ("failed", "hung", "excused", "survived")
-    print(
-        f"| area | faults | {' | '.join(columns)} | noticed |\n| --- |{' --- |' * (len(columns) + 2)}"
-    )
+    print(f"| area | faults | {' | '.join(columns)} | noticed |")
+    print(f"| --- |{' --- |' * (len(columns) + 2)}")
     for area in [*AREAS, PLANTED, "all"]:
-        row = [
-            sum(n for (of, name), n in counts.items() if name == each and area in (of, "all"))
-            for each in columns
-        ]
+        row = [counts[area, each] for each in columns]
         if sum(row):
-            noticed = f"{100 * (row[0] + row[1]) / max(1, sum(row) - row[2]):.1f} %"
-            print(f"| {area} | {sum(row)} | {' | '.join(map(str, row))} | {noticed} |")
-    return left
+            share = 100 * (row[0] + row[1]) / max(1, sum(row) - row[2])
+            print(f"| {area} | {sum(row)} | {' | '.join(map(str, row))} | {share:.1f} % |")
+    missed = sorted(change for reason, change in survivors if not reason)
+    print("\nA test is missing:\n", *missed, sep="\n* ")
+    print("\nNo test can fail:\n")
+    for reason, change in sorted(survivors, key=lambda each: each[1]):
+        print(f"* {change}: {reason}" if reason else "", end="\n" if reason else "")
+    return len(missed)
 
 
 def main() -> None:
@@ -297,43 +286,41 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=300)
+    every = [PLANTED, *AREAS]
+    parser.add_argument("--areas", nargs="*", choices=every, default=every)
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path("build/mutants"))
     arguments = parser.parse_args()
-    if find_spec("coverage") is None:
-        sys.exit("The lines of tests can't be recorded: pip install 'transduce[attack]'.")
+    folder = arguments.folder.resolve()
     os.chdir(ROOT)
     preload()
-    pools = (
-        ProcessPoolExecutor(arguments.processes, multiprocessing.get_context("fork"))
-        for _ in range(2)
-    )
-    campaign = Campaign(
-        arguments.folder, time.monotonic() + 60 * arguments.minutes, arguments.again
-    )
-    campaign.record_lines(next(pools))
-    lines = campaign.lines()
+    campaign = Campaign(folder, time.monotonic() + 60 * arguments.minutes)
+    areas = [
+        drawn(mutants(area), random.Random(arguments.seed))
+        for area in arguments.areas
+        if area != PLANTED
+    ]
+    turns = chain.from_iterable(zip_longest(*areas))
+    faults = [fault for fault in turns if fault][: arguments.count]
+    if PLANTED in arguments.areas:
+        faults = [*planted(SOURCE), *faults]
     outcomes = campaign.outcomes
-    areas = [[*mutants(campaign.source, area)] for area in AREAS]
-    faults = [*planted(campaign.source)]
-    if arguments.again:
-        faults += chain.from_iterable(areas)
-        faults = [
-            fault for fault in faults if outcomes.get(fault.name, {}).get("outcome") == "survived"
-        ]
-    else:
-        turns = zip_longest(*(drawn(area, lines, random.Random(arguments.seed)) for area in areas))
-        faults += [fault for turn in turns for fault in turn if fault][: arguments.count]
-        faults = [fault for fault in faults if fault.name not in outcomes]
-    with next(pools) as pool:
-        parts = [(faults[i :: arguments.processes], i) for i in range(arguments.processes)]
+    wanted = [
+        fault
+        for fault in faults
+        if (fault.name not in outcomes)
+        or (arguments.again and outcomes[fault.name]["outcome"] == "survived")
+    ]
+    campaign.record_lines(wanted)
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(arguments.processes, context) as pool:
+        parts = [(wanted[i :: arguments.processes], i) for i in range(arguments.processes)]
         for running in [pool.submit(campaign.run_all, *part) for part in parts]:
             running.result()
-    campaign.outcomes = campaign.read_outcomes()
-    left = report(campaign)
-    print(f"seed {arguments.seed}, {len(campaign.outcomes)} faults, {len(left)} survivors")
-    sys.exit(bool(left))
+    missed = report(faults, campaign.read_outcomes())
+    print(f"\nSeed {arguments.seed}: {missed} faults for which a test is missing.", file=sys.stderr)
+    sys.exit(bool(missed))
 
 
 if __name__ == "__main__":
