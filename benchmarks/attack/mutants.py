@@ -27,7 +27,7 @@ import shutil
 import sys
 import time
 import tomllib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
@@ -180,21 +180,13 @@ class Campaign:
         )
         return {each["name"]: each for each in map(json.loads, written)}
 
-    def place(self, tests: Path) -> Path:
-        """The file with the recorded lines of a file of tests."""
-        return self.folder / "lines" / f"{'.'.join(tests.relative_to(ROOT).parts)}.json"
-
-    def record_lines(self, faults: list[Fault]) -> None:
-        """Record the lines of the tests of faults, unless neither these nor their modules have changed since."""
-        modules = defaultdict[Path, set[Path]](set)
-        for fault in faults:
-            for path in test_files(fault.file):
-                modules[path] |= {path, SOURCE / fault.file}
-        for path, parts in modules.items():
-            place = self.place(path)
-            newest = max(part.stat().st_mtime for part in parts)
-            if not place.exists() or place.stat().st_mtime < newest:
-                record(SOURCE, path.relative_to(ROOT).as_posix(), place)
+    def recorded(self, fault: Fault, path: Path) -> list[Test]:
+        """The tests in a file with their lines, which are recorded again if the tests or the module have changed."""
+        place = self.folder / "lines" / f"{'.'.join(path.relative_to(ROOT).parts)}.json"
+        newest = max(each.stat().st_mtime for each in (path, SOURCE / fault.file))
+        if not place.exists() or place.stat().st_mtime < newest:
+            record(SOURCE, path.relative_to(ROOT).as_posix(), place)
+        return read_tests(place) if place.exists() else []  # all may be slow
 
     def run_all(self, faults: list[Fault], process: int) -> None:
         """Run faults in a copy of the source for this process."""
@@ -211,8 +203,7 @@ class Campaign:
         changed = set(range(fault.line, fault.last_line + 1))
         if not changed.isdisjoint(lines_of_import(fault.file)):
             changed = set(range(1, 1 + fault.content.count(b"\n")))
-        places = [self.place(path) for path in test_files(fault.file)]
-        recorded = [test for place in places if place.exists() for test in read_tests(place)]
+        recorded = [test for path in test_files(fault.file) for test in self.recorded(fault, path)]
         covering = [
             test for test in recorded if not changed.isdisjoint(test.lines.get(fault.file, ()))
         ] or [test for test in recorded if test.has_processes]
@@ -228,8 +219,8 @@ class Campaign:
             outcome = noticed(source, tests) if tests else "survived"
         finally:
             path.write_bytes(original)
-        result = {"name": fault.name, "area": fault.area, "outcome": outcome}
-        result |= {"tests": len(tests), "seconds": round(time.monotonic() - began, 1)}
+        seconds = round(time.monotonic() - began, 1)
+        result = {"name": fault.name, "area": fault.area, "outcome": outcome, "seconds": seconds}
         with self.results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(result, ensure_ascii=False) + "\n")
         if outcome == "survived":
@@ -312,7 +303,6 @@ def main() -> None:
         if (fault.name not in outcomes)
         or (arguments.again and outcomes[fault.name]["outcome"] == "survived")
     ]
-    campaign.record_lines(wanted)
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(arguments.processes, context) as pool:
         parts = [(wanted[i :: arguments.processes], i) for i in range(arguments.processes)]

@@ -141,10 +141,9 @@ def _replacements(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST]
         case ast.Constant(value=bool()):
             yield node, ast.Constant(not node.value)
         case ast.Constant(value=int() | float() as number):
-            if isinstance(number, int) and abs(number) < 10:
-                changed = (number + 1, number - 1)
-            else:
-                changed = (number * 2, type(number)(number / 2))
+            is_small = isinstance(number, int) and abs(number) < 10
+            half = number // 2 if isinstance(number, int) else number / 2
+            changed = (number + 1, number - 1) if is_small else (number * 2, half)
             yield from ((node, ast.Constant(each)) for each in changed)
         case ast.If() | ast.While() | ast.IfExp():
             yield node.test, ast.UnaryOp(ast.Not(), node.test)

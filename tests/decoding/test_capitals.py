@@ -100,7 +100,15 @@ def test_other_languages_fold_case_as_unicode_does():
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("AB", True), ("A", False), ("A1B", True), ("Ab", False), ("AB 語", False), ("ÀÉ!", True), ("", False)],
+    [
+        ("AB", True),
+        ("A", False),
+        ("A1B", True),
+        ("Ab", False),
+        ("AB 語", False),
+        ("ÀÉ!", True),
+        ("", False),
+    ],
 )
 def test_a_sentence_in_capitals_has_two_of_them_and_no_other_letters(text, expected):
     assert is_in_capitals(text) is expected

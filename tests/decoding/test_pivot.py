@@ -54,7 +54,7 @@ def test_both_hops_give_flags_alternatives_and_scores():
     ]
     assert not any(hop.links or hop.alternatives for hop in found.hops)
     for one, two in ((None, 0.5), (0.5, None)):
-        pair = (Translation(text, -1.0, (), confidence=its) for text, its in zip("pq", (one, two)))
+        pair = [Translation("text", -1.0, (), confidence=its) for its in (one, two)]
         assert through(*pair).confidence is None
 
 

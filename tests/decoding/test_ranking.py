@@ -56,7 +56,9 @@ def test_of_hypotheses_with_one_text_the_best_counts(tokenizer):
     assert (first.flags, first.alternatives[0].flags) == ((CUT, TERM), (TERM,))
     assert (second.text, second.alternatives, second.flags) == ("Katze", (), (LOOP,))
     with pytest.raises(UserError, match="probabilities are not numbers"):
-        list(rank(sentences, [best, []], tokenizer, CONFIG, None, limits=limits, loops=(), n_best=2))
+        list(
+            rank(sentences, [best, []], tokenizer, CONFIG, None, limits=limits, loops=(), n_best=2)
+        )
 
 
 def test_confidence_and_the_flag_for_detached_texts_come_from_the_log_probability(tokenizer):

@@ -18,6 +18,7 @@ from transduce.decoding.types import Translation
 from transduce.evaluation import calibration
 from transduce.evaluation.calibration import (
     DETACHED_SHARE,
+    Regression,
     area_under_curve,
     calibration_error,
     fit,
@@ -93,23 +94,40 @@ def test_the_calibration_error_by_hand():
     )
 
 
-def test_words_without_blanks_between_them_are_right_if_the_reference_has_them(monkeypatch):
-    texts = ["".join(order) for order in itertools.permutations(("我们", "昨天", "北京", "今天"))]
-    tokenizer = Tokenizer.train(texts, texts, vocab_size=300)
+@pytest.fixture
+def seen(monkeypatch) -> list[bool]:
+    """Which words count as right. Private, since the public result does not show it."""
+    seen = list[bool]()
+    made = dict.fromkeys(("means", "scales"), ()) | {"weights": (1.0,), "bias": 0.0}
+    made |= {"area": 1.0, "calibration_error": 0.0}
+    monkeypatch.setattr(calibration, "_fit", lambda _, is_right, __: seen.extend(is_right) or made)
+    return seen
+
+
+def words_of(texts: list[str], references: list[str]) -> Regression | None:
+    """The regression for the words of translations that an untrained model scores."""
+    tokenizer = Tokenizer.train([*texts, *references], [*texts, *references], vocab_size=300)
     model = build(configure({**SIZES, "model.vocab_size": tokenizer.target.size}).model)
     translator = Translator(TorchEngine([model]), tokenizer, DecodeConfig())
-    pairs = [Pair("a", text, Origin("", 1)) for text in texts]
-    translations = [Translation(text, 0.0, ()) for text in [*texts[:20], *["她不知道"] * 4]]
-    seen = list[bool]()
-    made = {
-        "means": (),
-        "scales": (),
-        "weights": (1.0,),
-        "bias": 0.0,
-        "area": 1.0,
-        "calibration_error": 0.0,
-    }
-    # Private, since the public result does not show which words count as right.
-    monkeypatch.setattr(calibration, "_fit", lambda _, is_right, __: seen.extend(is_right) or made)
-    assert fit_words(translator, pairs, tokenizer.encode_source(["a"] * 24), translations)
+    pairs = [Pair("a", text, Origin("", 1)) for text in references]
+    sources = tokenizer.encode_source(["a"] * len(texts))
+    return fit_words(translator, pairs, sources, [Translation(text, 0.0, ()) for text in texts])
+
+
+def test_words_without_blanks_between_them_are_right_if_the_reference_has_them(seen):
+    texts = ["".join(order) for order in itertools.permutations(("我们", "昨天", "北京", "今天"))]
+    assert words_of([*texts[:20], *["她不知道"] * 4], texts)
     assert sum(seen) > 30 and seen == sorted(seen, reverse=True)
+
+
+def test_a_word_is_right_as_often_as_the_reference_has_it(seen):
+    texts = ["dog dog dog cat", "the the", "cat", ""]
+    references = ["a dog and dog", "the Cat", "dog", "x"]
+    assert words_of(texts, references)
+    # Of each text by itself.
+    assert seen == [True, True, False, False, True, False, False]
+
+
+def test_words_that_are_all_right_or_all_wrong_teach_nothing(seen):
+    assert words_of(["dog cat", "cat"], ["cat dog", "cat"]) is None
+    assert words_of(["dog", "cat"], ["x", "y"]) is None and not seen

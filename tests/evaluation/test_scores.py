@@ -77,6 +77,14 @@ def test_intervals_stay_within_the_range_of_the_score():
     assert found["BLEU"].high == found["chrF2"].high == 100
 
 
+def test_a_ter_above_100_lies_in_its_interval():
+    """Each hypothesis needs more edits than its reference has words; scores below 0 or BLEU above 100 don't exist."""
+    hypotheses, references = ["a b c d e f g", "x y z"] * 20, ["u v", "x"] * 20
+    found = by_name(hypotheses, references)["TER"]
+    assert found.value == pytest.approx(100 * (7 + 2) / 3)
+    assert 100 < found.low < found.value < found.high
+
+
 def test_the_tokenisation_is_in_the_signature_and_counts():
     hypotheses, references = ["Yes, he said so."], ["Yes , he said so ."]
     tokenised, plain = (

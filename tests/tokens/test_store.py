@@ -61,6 +61,33 @@ def test_pairs_take_few_bytes_besides_their_ids(tmp_path):
     assert [ids.tolist() for ids in store.target.rows(places)] == [[2] * (n % 5) for n in places]
 
 
+def test_gaps_between_the_lines_of_pairs_change_no_line_number(tmp_path):
+    """One to 255 lines fit into a step; blocks may end anywhere, and a file may go on with a lower line."""
+    gaps = [1, 254, 255, 256, 257, 511, 512, 1, 65_536, 0, 1, 255]
+    lines = np.cumsum(gaps).tolist()
+    rows = [([1], [2], 0, line) for line in lines]
+    rows += [([1], [2], 1, line) for line in (lines[-1] + 1, lines[-1] + 2, 7, 7, 8)]
+    rows += [([1], [2], 0, 9)]
+    expected = [row[2:] for row in rows]
+    for size in (1, 2, 5, 99):
+        write_store(tmp_path / f"{size}", blocks(rows, size=size))
+        store = TokenStore(tmp_path / f"{size}")
+        assert [store.origin(i) for i in range(len(rows))] == expected
+    # Jumps: the begin, six gaps of the first file, the other file, 7 and 7, and the first file again.
+    assert (tmp_path / "99" / "origin.jumps").stat().st_size == 11 * 24
+    write_store(tmp_path / "long", blocks((([1], [2], 0, line) for line in range(5, 9005)), 1000))
+    assert (tmp_path / "long" / "origin.jumps").stat().st_size == 3 * 24
+    store = TokenStore(tmp_path / "long")
+    assert [store.origin(i)[1] for i in (0, 4095, 4096, 4097, 8192, 8999)] == [
+        5,
+        4100,
+        4101,
+        4102,
+        8197,
+        9004,
+    ]
+
+
 def test_a_sentence_may_be_very_long(tmp_path):
     write_store(
         tmp_path / "store",

@@ -91,6 +91,48 @@ def test_only_untranslated_messages_are_filled() -> None:
     assert len(read("a.po", PO, redo=True).texts) == 5
 
 
+@pytest.mark.parametrize(
+    ("language", "translations", "expected"),
+    [
+        ("de", "ab", ["a", "b"]),
+        ("pl", "abc", ["a", "c"]),  # the last form is for most numbers
+        ("ar", "abcdef", ["b", "f"]),  # the form 0 is for no files
+        ("ja", "a", [None, "a"]),  # one form for all numbers
+        ("ru", "abc", ["a", "c"]),
+        ("pl", "ab", ["a", "b"]),  # a form is missing
+    ],
+)
+def test_a_message_with_plural_forms_gives_the_pairs_for_one_and_for_many(
+    language: str, translations: str, expected: list[str | None]
+) -> None:
+    forms = "".join(f'msgstr[{i}] "{text}"\n' for i, text in enumerate(translations))
+    text = f'msgid "one"\nmsgid_plural "many"\n{forms}'
+    pairs = [*zip(("one", "many"), expected, (1, 1), strict=True)]
+    assert list(read_translated_po([text.encode()], "a.po", language)) == [
+        pair for pair in pairs if pair[1]
+    ]
+
+
+def test_each_plural_form_is_filled_with_the_translation_of_its_own_text() -> None:
+    text = 'msgid "one"\nmsgid_plural "many"\nmsgstr[0] "x"\nmsgstr[1] ""\n\nmsgid "b"\nmsgstr ""\n'
+    polish = read_document(text.encode(), "a.po", "en", "pl")
+    assert polish.texts == ["many", "many", "b"]
+    filled = polish.write(["A", "B", "C"]).decode()
+    assert filled.split("\n") == [
+        'msgid "one"',
+        'msgid_plural "many"',
+        'msgstr[0] "x"',
+        'msgstr[1] "A"',
+        'msgstr[2] "B"',
+        "",
+        'msgid "b"',
+        'msgstr "C"',
+        "",
+    ]
+    arabic = read_document(b'msgid "one"\nmsgid_plural "many"\nmsgstr[0] ""\n', "a.po", "en", "ar")
+    assert arabic.texts == ["many", "one", "many", "many", "many", "many"]
+
+
 def test_blank_lines_end_no_message() -> None:
     text = 'msgid "a"\n\n  \nmsgstr ""\n\n"b"\n\nmsgid "c"\n\nmsgstr "d"'
     assert [pair[:2] for pair in read_translated_po([text.encode()], "a.po", "de")] == [

@@ -10,7 +10,7 @@ from command_line import run
 
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
 from transduce.text.languages import nearest_code
-from transduce.wings.serving.access import RateLimit
+from transduce.wings.serving.access import MAX_BUCKETS, RateLimit
 
 # -- rates
 
@@ -34,6 +34,34 @@ def test_rate_limit_is_never_exceeded(per_minute: int, pauses: list[float]) -> N
     for begin in allowed:
         assert sum(begin <= each <= begin + 60 for each in allowed) <= 2 * per_minute
     assert rates.wait("bob") == 0
+
+
+def test_a_rate_limit_by_hand() -> None:
+    """Six requests a minute: a bucket of six, and one more every ten seconds."""
+    now = 0.0
+    rates = RateLimit(6, lambda: now)
+    assert [rates.wait("alice") for _ in range(8)] == [0] * 6 + [10, 10]
+    now = 2.5
+    assert (rates.wait("alice"), rates.wait("bob")) == (8, 0)
+    now = 9.5
+    assert rates.wait("alice") == 1
+    now = 10.0
+    assert [rates.wait("alice") for _ in range(2)] == [0, 10]
+    now = 35.0
+    assert [rates.wait("alice") for _ in range(3)] == [0, 0, 5]
+    now = 10_000.0
+    assert [rates.wait("alice") for _ in range(7)] == [0] * 6 + [10]
+
+
+def test_the_client_that_was_not_heard_of_for_longest_is_forgotten() -> None:
+    rates = RateLimit(1, lambda: 0.0)
+    assert rates.wait("first") == 0
+    assert not any(rates.wait(str(number)) for number in range(MAX_BUCKETS - 1))
+    assert rates.wait("first") == 60, "as many are known as fit"
+    assert rates.wait("last") == 0, "one more"
+    assert len(rates.buckets) == MAX_BUCKETS
+    assert (rates.wait("last"), rates.wait("first"), rates.wait("1")) == (60, 60, 60)
+    assert rates.wait("0") == 0, "it was forgotten"
 
 
 @pytest.mark.parametrize(
