@@ -17,8 +17,10 @@ status is 1 if faults survived for which no reason is given.
 """
 
 import argparse
+import gc
 import inspect
 import json
+import math
 import multiprocessing
 import os
 import random
@@ -28,15 +30,18 @@ import sys
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache
+from contextlib import suppress
+from functools import cache, partial
 from itertools import chain, zip_longest
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-from covering import TIMEOUT, Test, duration, preload, read_tests, record, run_tests
+import pytest
+from _pytest.main import pytest_runtestloop
+from covering import TIMEOUT, Test, duration, preload, read_tests, record, run_forked, run_tests
 from mutations import mutations
 
 HERE = Path(__file__).parent
@@ -65,6 +70,7 @@ OWN_TESTS = {
     "tokens/imported_vocabulary.py": ("wings/export/test_importing.py",),
     "decoding/directions.py": ("test_multilingual.py", "test_added_languages.py"),
     "inline/placeholder_removal.py": ("inline/test_placeholders.py",),
+    "wings/corpora/fetch/table.py": ("wings/corpora/test_fetch.py",),
     "wings/documents/tmx.py": ("wings/documents/test_memories.py",),
     "wings/serving/batching.py": ("wings/serving/test_request_batching.py",),
     "wings/synthetic/command.py": ("wings/synthetic/test_back_translation.py",),
@@ -87,6 +93,19 @@ class Fault(NamedTuple):
     old: str  # the changed lines
     new: str
     content: bytes  # of the whole changed file
+
+    @property
+    def replaced(self) -> list[tuple[CodeType, CodeType]]:
+        """The functions that the fault changes, old and new; empty: it changes something else."""
+        old, new = (
+            list(functions_of(compile(content, self.file, "exec")))
+            for content in ((SOURCE / self.file).read_bytes(), self.content)
+        )
+        changed = set(range(self.line, self.last_line + 1))
+        if not changed.isdisjoint(lines_of_import(self.file)) or len(old) != len(new):
+            return []
+        pairs = [pair for pair in zip(old, new, strict=True) if pair[0] != pair[1]]
+        return pairs if all(one.co_freevars == two.co_freevars for one, two in pairs) else []
 
     @property
     def name(self) -> str:
@@ -150,6 +169,14 @@ def test_files(file: str) -> list[Path]:
     return [path for path in in_folder if not path.name.startswith(BROWSER_TESTS)]
 
 
+def functions_of(code: CodeType) -> Iterator[CodeType]:
+    """The functions of a module and of its classes, without those inside of functions."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            is_function = constant.co_flags & inspect.CO_OPTIMIZED
+            yield from [constant] if is_function else functions_of(constant)
+
+
 @cache
 def lines_of_import(file: str) -> set[int]:
     """The lines of a module that its import runs: what they define may matter in all tests of the module."""
@@ -189,19 +216,33 @@ class Campaign:
         return read_tests(place) if place.exists() else []  # all may be slow
 
     def run_all(self, faults: list[Fault], process: int) -> None:
-        """Run faults in a copy of the source for this process."""
+        """Run faults in a copy of the source for this process, those with the same files of tests together."""
         source = self.folder / f"process-{process}" / "src"
-        shutil.rmtree(source.parent, ignore_errors=True)  # it may hold the fault of a killed campaign
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(SOURCE, source, ignore=ignored)
+        shutil.rmtree(
+            source.parent, ignore_errors=True
+        )  # it may hold the fault of a killed campaign
+        shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__"))
+        groups: dict[tuple[Path, ...], list[Fault]] = {}
         for fault in faults:
-            if time.monotonic() < self.end:
-                self.run(fault, source)
+            groups.setdefault(tuple(test_files(fault.file)), []).append(fault)
+        for files, group in groups.items():
+            if time.monotonic() > self.end:
+                return
+            tests = {fault: self.tests(fault) for fault in group}
+            quick = [fault for fault in group if tests[fault] and fault.replaced]
+            names = [str(path.relative_to(ROOT)) for path in files]
+            planter = Planter(self, source, [(fault, tests[fault]) for fault in quick])
+            run_tests(source, names, source.with_name("session.txt"), math.inf, [planter])
+            for fault in group:
+                if fault not in quick and time.monotonic() < self.end:
+                    its = ["-x", *(test.name for test in tests[fault])]
+                    run = partial(run_tests, source, its)
+                    self.run(fault, source, tests[fault], run)
 
-    def run(self, fault: Fault, source: Path) -> None:
-        """Run the tests of a fault's lines, and write down the outcome."""
+    def tests(self, fault: Fault) -> list[Test]:
+        """The tests of a fault's lines, or else those with subprocesses: the quickest first."""
         changed = set(range(fault.line, fault.last_line + 1))
-        if not changed.isdisjoint(lines_of_import(fault.file)):
+        if not fault.replaced:
             changed = set(range(1, 1 + fault.content.count(b"\n")))
         recorded = [test for path in test_files(fault.file) for test in self.recorded(fault, path)]
         covering = [
@@ -211,30 +252,77 @@ class Campaign:
         for test in sorted(covering, key=lambda test: test.alone):
             if not tests or duration([*tests, test]) < MAX_SECONDS:
                 tests.append(test)
+        return tests
+
+    def run(
+        self, fault: Fault, source: Path, tests: list[Test], run: Callable[[Path, float], int]
+    ) -> None:
+        """Plant a fault, call `run(its output, its limit in seconds)` for a status of pytest, and write the outcome."""
         path = source / fault.file
         original = path.read_bytes()
+        output = source.with_name("output.txt")
         began = time.monotonic()
         try:
             path.write_bytes(fault.content)
-            outcome = noticed(source, tests) if tests else "survived"
+            status = run(output, 30 + 5 * duration(tests)) if tests else PASSED
         finally:
             path.write_bytes(original)
+            shutil.rmtree(output.with_suffix(".temporary"), ignore_errors=True)
+        if status in BROKEN:
+            sys.exit(f"pytest can't run the tests: {output}")
+        outcome = {PASSED: "survived", TIMEOUT: "hung"}.get(status, "failed")
         seconds = round(time.monotonic() - began, 1)
         result = {"name": fault.name, "area": fault.area, "outcome": outcome, "seconds": seconds}
         with self.results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(result, ensure_ascii=False) + "\n")
         if outcome == "survived":
-            print(f"{fault.file}:{fault.line}: {len(tests)} tests: {fault.name}", file=sys.stderr)
+            place = f"{fault.file}:{fault.line}"
+            with (self.folder / "survivors.txt").open("a", encoding="utf-8") as file:
+                file.write(f"{place}: {len(tests)} tests: {fault.name}\n")
 
 
-def noticed(source: Path, tests: list[Test]) -> str:
-    """Run tests of the source until one fails. Returns the outcome."""
-    output = source.with_name("output.txt")
-    names = [test.name for test in tests]
-    status = run_tests(source, ["-x", *names], output, 30 + 5 * duration(tests))
-    if status in BROKEN:
-        sys.exit(f"pytest can't run the tests: {output}")
-    return {PASSED: "survived", TIMEOUT: "hung"}.get(status, "failed")
+class Planter:
+    """A plugin of pytest: after the collection, it runs the tests of each fault in a forked process.
+
+    The forked process exchanges the code of the fault's functions, so that nothing is imported again.
+    """
+
+    def __init__(
+        self, campaign: Campaign, source: Path, faults: list[tuple[Fault, list[Test]]]
+    ) -> None:
+        self.campaign = campaign
+        self.source = source
+        self.faults = faults
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        gc.unfreeze()  # tests/conftest.py freezes what gc.get_objects() shall find
+        functions: dict[CodeType, list[FunctionType]] = {}
+        for each in gc.get_objects():
+            if isinstance(each, FunctionType):
+                functions.setdefault(each.__code__, []).append(each)
+        items = {item.nodeid: item for item in session.items}
+        for fault, tests in self.faults:
+            if time.monotonic() < self.campaign.end:
+                session.items = [items[test.name] for test in tests if test.name in items]
+                work = partial(self.run, session, fault, functions)
+                self.campaign.run(fault, self.source, tests, partial(run_forked, work))
+        return True
+
+    def run(
+        self,
+        session: pytest.Session,
+        fault: Fault,
+        functions: dict[CodeType, list[FunctionType]],
+    ) -> int:
+        for old, new in fault.replaced:
+            for function in functions.get(old, ()):
+                if function.__code__.co_filename.endswith(fault.file):
+                    function.__code__ = new
+        session.config.option.maxfail = 1
+        with suppress(session.Failed):
+            pytest_runtestloop(session)
+        return int(bool(session.testsfailed))
 
 
 def report(faults: list[Fault], outcomes: dict[str, dict[str, Any]]) -> int:
