@@ -161,6 +161,7 @@ class Recorder:
 
         self.coverage = Coverage(data_file=None, include=[f"{self.source}/*"])
         self.coverage.start()
+        self.coverage.switch_context(self.contexts[-1])
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -210,8 +211,8 @@ def record(source: Path, file: str, place: Path) -> None:
     run_tests(source, [file], place.with_suffix(".log"), 3600, [Recorder(source, place)])
 
 
-def read_tests(place: Path) -> list[Test]:
-    """The passing tests of a file."""
+def read_tests(place: Path) -> tuple[list[Test], dict[str, list[int]]]:
+    """The passing tests of a file, and the lines that their collection runs."""
     recorded = json.loads(place.read_text(encoding="utf-8"))
     seconds = recorded["seconds"]
     tests = []
@@ -224,4 +225,4 @@ def read_tests(place: Path) -> list[Test]:
         of_file = {f"{place.name}:{fixture}": seconds[fixture] for fixture in shared}
         has_processes = not {name, *shared}.isdisjoint(recorded["processes"])
         tests.append(Test(name, seconds[name], of_file, dict(lines), has_processes))
-    return tests
+    return tests, recorded["lines"].get("start", {})

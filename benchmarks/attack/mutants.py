@@ -78,9 +78,9 @@ OWN_TESTS = {
 PLANTED = "planted"  # as an area: by hand
 BROWSER_TESTS = "test_page"  # the beginning of their names
 MAX_SECONDS = 60.0  # of the tests of a fault
-# Exit statuses of pytest: 2 is an error while collecting, 4 and 5 are ours.
+# Exit statuses of pytest: 2 and 4 are errors while importing, 5 means that there are no tests.
 PASSED = 0
-BROKEN = (4, 5, 70)
+BROKEN = (5,)
 
 
 class Fault(NamedTuple):
@@ -207,13 +207,13 @@ class Campaign:
         )
         return {each["name"]: each for each in map(json.loads, written)}
 
-    def recorded(self, fault: Fault, path: Path) -> list[Test]:
-        """The tests in a file with their lines, which are recorded again if the tests or the module have changed."""
+    def recorded(self, fault: Fault, path: Path) -> tuple[list[Test], dict[str, list[int]]]:
+        """What `read_tests` returns for a file, recorded again if the tests or the module have changed."""
         place = self.folder / "lines" / f"{'.'.join(path.relative_to(ROOT).parts)}.json"
         newest = max(each.stat().st_mtime for each in (path, SOURCE / fault.file))
         if not place.exists() or place.stat().st_mtime < newest:
             record(SOURCE, path.relative_to(ROOT).as_posix(), place)
-        return read_tests(place) if place.exists() else []  # all may be slow
+        return read_tests(place) if place.exists() else ([], {})  # all may be slow
 
     def run_all(self, faults: list[Fault], process: int) -> None:
         """Run faults in a copy of the source for this process, those with the same files of tests together."""
@@ -228,31 +228,41 @@ class Campaign:
         for files, group in groups.items():
             if time.monotonic() > self.end:
                 return
-            tests = {fault: self.tests(fault) for fault in group}
-            quick = [fault for fault in group if tests[fault] and fault.replaced]
-            names = [str(path.relative_to(ROOT)) for path in files]
-            planter = Planter(self, source, [(fault, tests[fault]) for fault in quick])
-            run_tests(source, names, source.with_name("session.txt"), math.inf, [planter])
+            quick = list[tuple[Fault, list[Test]]]()
+            slow = list[tuple[Fault, list[Test]]]()
             for fault in group:
-                if fault not in quick and time.monotonic() < self.end:
-                    its = ["-x", *(test.name for test in tests[fault])]
-                    run = partial(run_tests, source, its)
-                    self.run(fault, source, tests[fault], run)
+                tests, is_quick = self.tests(fault)
+                (quick if is_quick else slow).append((fault, tests))
+            if quick:
+                names = [str(path.relative_to(ROOT)) for path in files]
+                output = source.with_name("session.txt")
+                if run_tests(source, names, output, math.inf, [Planter(self, source, quick)]):
+                    sys.exit(f"pytest can't run the tests: {output}")
+            for fault, tests in slow:
+                if time.monotonic() < self.end:
+                    run = partial(run_tests, source, ["-x", *(test.name for test in tests)])
+                    self.run(fault, source, tests, run)
 
-    def tests(self, fault: Fault) -> list[Test]:
-        """The tests of a fault's lines, or else those with subprocesses: the quickest first."""
+    def tests(self, fault: Fault) -> tuple[list[Test], bool]:
+        """The tests of a fault's lines, the quickest first, and whether they need no other import of the module."""
         changed = set(range(fault.line, fault.last_line + 1))
-        if not fault.replaced:
+        recorded = list[Test]()
+        imported = set[int]()
+        for path in test_files(fault.file):
+            tests, lines = self.recorded(fault, path)
+            recorded += tests
+            imported.update(lines.get(fault.file, ()))
+        is_quick = bool(fault.replaced) and changed.isdisjoint(imported)
+        if not is_quick:
             changed = set(range(1, 1 + fault.content.count(b"\n")))
-        recorded = [test for path in test_files(fault.file) for test in self.recorded(fault, path)]
         covering = [
             test for test in recorded if not changed.isdisjoint(test.lines.get(fault.file, ()))
         ] or [test for test in recorded if test.has_processes]
-        tests: list[Test] = []
+        chosen: list[Test] = []
         for test in sorted(covering, key=lambda test: test.alone):
-            if not tests or duration([*tests, test]) < MAX_SECONDS:
-                tests.append(test)
-        return tests
+            if not chosen or duration([*chosen, test]) < MAX_SECONDS:
+                chosen.append(test)
+        return chosen, is_quick
 
     def run(
         self, fault: Fault, source: Path, tests: list[Test], run: Callable[[Path, float], int]
@@ -269,7 +279,7 @@ class Campaign:
             path.write_bytes(original)
             shutil.rmtree(output.with_suffix(".temporary"), ignore_errors=True)
         if status in BROKEN:
-            sys.exit(f"pytest can't run the tests: {output}")
+            sys.exit(f"pytest can't run the tests of {fault.name}: {output}")
         outcome = {PASSED: "survived", TIMEOUT: "hung"}.get(status, "failed")
         seconds = round(time.monotonic() - began, 1)
         result = {"name": fault.name, "area": fault.area, "outcome": outcome, "seconds": seconds}
@@ -303,11 +313,22 @@ class Planter:
                 functions.setdefault(each.__code__, []).append(each)
         items = {item.nodeid: item for item in session.items}
         for fault, tests in self.faults:
+            if any(test.name not in items for test in tests):
+                sys.exit(f"The tests have changed: {fault.file}")
             if time.monotonic() < self.campaign.end:
-                session.items = [items[test.name] for test in tests if test.name in items]
+                session.items = [items[test.name] for test in tests]
+                if fault is self.faults[0][0]:
+                    self.check(session)
                 work = partial(self.run, session, fault, functions)
                 self.campaign.run(fault, self.source, tests, partial(run_forked, work))
         return True
+
+    def check(self, session: pytest.Session) -> None:
+        """Exit unless the tests pass without a fault."""
+        no_fault = self.faults[0][0]._replace(content=(SOURCE / self.faults[0][0].file).read_bytes())
+        output = self.source.with_name("output.txt")
+        if run_forked(partial(self.run, session, no_fault, {}), output, math.inf) != PASSED:
+            sys.exit(f"Tests fail without a fault: {output}")
 
     def run(
         self,
