@@ -66,9 +66,7 @@ AREAS = {
 }
 # Test files of modules that have none of their own, or need another one, below tests/.
 OWN_TESTS = {
-    "text/multilingual.py": ("test_multilingual.py",),
     "tokens/imported_vocabulary.py": ("wings/export/test_importing.py",),
-    "decoding/directions.py": ("test_multilingual.py", "test_added_languages.py"),
     "inline/placeholder_removal.py": ("inline/test_placeholders.py",),
     "wings/corpora/fetch/table.py": ("wings/corpora/test_fetch.py",),
     "wings/documents/tmx.py": ("wings/documents/test_memories.py",),

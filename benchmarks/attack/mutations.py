@@ -57,6 +57,7 @@ MESSAGES = {
     "ValueError",
     "TypeError",
 }
+GENERIC_TYPES = {"list", "dict", "set", "tuple", "defaultdict", "Counter", "OrderedDict", "deque"}
 UNTESTED_NAMES = {"__repr__", "__str__"}
 
 
@@ -96,8 +97,10 @@ def _nodes(tree: ast.AST, inside: bool = False) -> Iterator[ast.AST]:
                 defaults = [*child.args.defaults, *filter(None, child.args.kw_defaults)]
                 yield from _nodes(ast.Tuple(defaults), True)
                 yield from _nodes(ast.Module(child.body, []), True)
-        elif isinstance(child, ast.JoinedStr | ast.arguments) or _is_message(child):
+        elif isinstance(child, ast.JoinedStr | ast.arguments) or _is_message(child) or (isinstance(child, ast.Subscript) and _is_type(child.value)):
             continue
+        elif isinstance(child, ast.keyword) and child.arg == "strict":
+            continue  # strict=True only checks what holds
         elif isinstance(child, ast.AnnAssign):
             yield from _nodes(ast.Expression(child.value), True) if child.value else ()
         elif isinstance(child, ast.Assign) and not inside:
@@ -115,6 +118,10 @@ def _is_message(node: ast.AST) -> bool:
     return (
         isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in MESSAGES
     )
+
+
+def _is_type(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id in GENERIC_TYPES
 
 
 def _replacements(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST]]:
@@ -141,7 +148,7 @@ def _replacements(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST]
         case ast.Constant(value=bool()):
             yield node, ast.Constant(not node.value)
         case ast.Constant(value=int() | float() as number):
-            is_small = isinstance(number, int) and abs(number) < 10
+            is_small = abs(number) < 10 and number == int(number)
             half = number // 2 if isinstance(number, int) else number / 2
             changed = (number + 1, number - 1) if is_small else (number * 2, half)
             yield from ((node, ast.Constant(each)) for each in changed)
@@ -212,7 +219,7 @@ def _other_calls(call: ast.Call) -> Iterator[ast.AST]:
         yield _with(call, args=[call.args[1], call.args[0], *call.args[2:]])
     for keywords in _without_one(call.keywords):
         if not any(each.arg == "strict" for each in {*call.keywords} - {*keywords}):
-            yield _with(call, keywords=keywords)  # strict=True only checks what holds
+            yield _with(call, keywords=keywords)
 
 
 def _without_one(items: list[Item]) -> Iterator[list[Item]]:
