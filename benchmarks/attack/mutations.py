@@ -97,7 +97,7 @@ def _nodes(tree: ast.AST, inside: bool = False) -> Iterator[ast.AST]:
                 defaults = [*child.args.defaults, *filter(None, child.args.kw_defaults)]
                 yield from _nodes(ast.Tuple(defaults), True)
                 yield from _nodes(ast.Module(child.body, []), True)
-        elif isinstance(child, ast.JoinedStr | ast.arguments) or _is_message(child) or (isinstance(child, ast.Subscript) and _is_type(child.value)):
+        elif isinstance(child, ast.JoinedStr | ast.arguments) or _is_message(child):
             continue
         elif isinstance(child, ast.keyword) and child.arg == "strict":
             continue  # strict=True only checks what holds
@@ -113,15 +113,13 @@ def _nodes(tree: ast.AST, inside: bool = False) -> Iterator[ast.AST]:
 
 
 def _is_message(node: ast.AST) -> bool:
-    """Whether a node only makes a message."""
+    """Whether a node only makes a message, or names a type such as list[int]."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Name) and node.value.id in GENERIC_TYPES
     call = node.value if isinstance(node, ast.Expr) else node
     return (
         isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in MESSAGES
     )
-
-
-def _is_type(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and node.id in GENERIC_TYPES
 
 
 def _replacements(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST]]:
