@@ -66,7 +66,9 @@ AREAS = {
 }
 # Test files of modules that have none of their own, or need another one, below tests/.
 OWN_TESTS = {
-    "tokens/imported_vocabulary.py": ("wings/export/test_importing.py",),
+    "tokens/vocabulary.py": ("tokens/test_vocabulary.py", "tokens/test_tokenizer.py"),
+    "decoding/plan.py": ("decoding/test_plan.py", "decoding/test_translator.py"),
+    "decoding/searcher.py": ("decoding/test_searcher.py", "decoding/test_translator.py"),
     "inline/placeholder_removal.py": ("inline/test_placeholders.py",),
     "wings/corpora/fetch/table.py": ("wings/corpora/test_fetch.py",),
     "wings/documents/tmx.py": ("wings/documents/test_memories.py",),
@@ -76,6 +78,7 @@ OWN_TESTS = {
 PLANTED = "planted"  # as an area: by hand
 BROWSER_TESTS = "test_page"  # the beginning of their names
 MAX_SECONDS = 60.0  # of the tests of a fault
+SHOWN, MAX_SHOWN = 30, 120  # characters of a changed line in the report: around the change, and in all
 # Exit statuses of pytest: 2 and 4 are errors while importing, 5 means that there are no tests.
 PASSED = 0
 BROKEN = (5,)
@@ -344,6 +347,15 @@ class Planter:
         return int(bool(session.testsfailed))
 
 
+def shown(fault: Fault) -> str:
+    """The change with some characters around it."""
+    old, new = (" ".join(text.split()) for text in (fault.old, fault.new))
+    begin = max(0, len(os.path.commonprefix((old, new))) - SHOWN)
+    end = max(0, len(os.path.commonprefix((old[begin:][::-1], new[begin:][::-1]))) - SHOWN)
+    one, two = (text[begin : len(text) - end][:MAX_SHOWN] for text in (old, new))
+    return f"`` {one} `` → `` {two} ``"
+
+
 def report(faults: list[Fault], outcomes: dict[str, dict[str, Any]]) -> int:
     """Print the table of outcomes and the survivors. Returns the number of those for which no reason is given."""
     reasons = {
@@ -357,8 +369,7 @@ def report(faults: list[Fault], outcomes: dict[str, dict[str, Any]]) -> int:
         if outcome == "survived":
             reason = reasons.get(squeezed(fault.name), "")
             outcome = "excused" if reason else outcome
-            change = fault.name.partition(": ")[2]
-            survivors.append((reason, f"`{fault.file}:{fault.line}`: `{change}`"))
+            survivors.append((reason, f"`{fault.file}:{fault.line}` {shown(fault)}"))
         for area in (fault.area, "all"):
             counts[area, outcome] += 1
     columns = ("failed", "hung", "excused", "survived")
