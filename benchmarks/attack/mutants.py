@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from functools import cache, partial
-from itertools import chain, zip_longest
+from itertools import chain, takewhile, zip_longest
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
@@ -347,11 +347,16 @@ class Planter:
         return int(bool(session.testsfailed))
 
 
+def equal_characters(one: str, other: str) -> int:
+    """The number of equal characters at the beginning of two texts."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
 def shown(fault: Fault) -> str:
     """The change with some characters around it."""
     old, new = (" ".join(text.split()) for text in (fault.old, fault.new))
-    begin = max(0, len(os.path.commonprefix((old, new))) - SHOWN)
-    end = max(0, len(os.path.commonprefix((old[begin:][::-1], new[begin:][::-1]))) - SHOWN)
+    begin = max(0, equal_characters(old, new) - SHOWN)
+    end = max(0, equal_characters(old[begin:][::-1], new[begin:][::-1]) - SHOWN)
     one, two = (text[begin : len(text) - end][:MAX_SHOWN] for text in (old, new))
     return f"`` {one} `` → `` {two} ``"
 

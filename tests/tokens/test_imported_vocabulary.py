@@ -1,5 +1,7 @@
 """Spans of pieces and of bytes, by hand."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,7 +45,7 @@ def test_the_last_byte_of_a_character_has_its_span(parts):
 def test_a_byte_of_no_character_has_a_span_of_its_own(pieces, lengths):
     spans = piece_spans(pieces)
     assert [end - begin for begin, end in spans] == lengths
-    assert all(one[1] == two[0] for one, two in zip(spans, spans[1:], strict=False))
+    assert all(one[1] == two[0] for one, two in pairwise(spans))
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +83,7 @@ def test_spans_are_those_of_the_decoded_text(imported):
     with_others = imported.spans([BOS, *ids[:1], UNK, *ids[1:]])
     assert [text[slice(*span)] for span in with_others] == ["", shown[0], "", *shown[1:]]
     assert imported.spans([]) == [] and imported.spans([BOS, UNK]) == [(0, 0), (0, 0)]
-    assert [text[slice(*span)] for span in imported.spans_in(text, ids)][0].strip() == "a"
+    assert next(text[slice(*span)] for span in imported.spans_in(text, ids)).strip() == "a"
 
 
 def test_a_list_of_pieces_that_does_not_fit_is_refused(own):

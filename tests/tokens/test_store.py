@@ -49,6 +49,7 @@ def test_pairs_take_few_bytes_besides_their_ids(tmp_path):
         for path in (tmp_path / "store").iterdir()
         if path.name != "manifest.json"
     }
+    assert sizes["source.starts"] == sizes["target.starts"] == 8 * 94  # of every 64th of 6,000
     ids = sizes.pop("source.ids") + sizes.pop("target.ids")
     assert ids == 2 * sum(n % 7 + n % 5 for n in range(6000))
     assert sum(sizes.values()) < 5.5 * 6000

@@ -1,9 +1,12 @@
 """Tests of transduce/tokens/vocabulary.py."""
 
+import io
+from itertools import pairwise
 from unittest.mock import patch
 
 import numpy as np
 import pytest
+import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,7 +83,7 @@ def test_spans_and_the_space_before_a_text(vocabulary):
     [ids] = vocabulary.encode([text]).lists()
     spans = vocabulary.spans(ids)
     assert spans[0][0] == 0 and spans[-1] == (6, 7) and spans[-2] == (6, 6), "the second byte of ж"
-    assert all(one[1] == two[0] for one, two in zip(spans, spans[1:], strict=False))
+    assert all(one[1] == two[0] for one, two in pairwise(spans))
     assert vocabulary.spans_in(text, ids) == spans
     shown = [token for token in ids[:-2] for token in (token, UNK, PAD)]
     again = vocabulary.spans([BOS, *shown, *ids[-2:], EOS])
@@ -124,10 +127,6 @@ def test_unusable_models_are_refused():
     for model, reason in ((b"", "empty"), (b"\x0a\xff", "not a complete")):
         with pytest.raises(ValueError, match=reason):
             open_model(model)
-    import io
-
-    import sentencepiece
-
     plain = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(TEXTS), model_writer=plain, vocab_size=34, minloglevel=2
