@@ -1,5 +1,6 @@
 """Confidence is a calibrated probability, kept with the model."""
 
+import dataclasses
 import itertools
 import math
 
@@ -7,7 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sacrebleu.metrics.chrf import CHRF as CHRF_METRIC_TYPE
 
+from aligned import lively
 from fitted import CHRF, GOOD, LOGITS, RANDOM, VALUES
 from models import SIZES
 from transduce.config.parse import configure
@@ -20,6 +23,7 @@ from transduce.evaluation.calibration import (
     DETACHED_SHARE,
     Regression,
     area_under_curve,
+    calibrate,
     calibration_error,
     fit,
     fit_words,
@@ -28,6 +32,8 @@ from transduce.evaluation.calibration import (
 from transduce.model.build import build
 from transduce.text.pairs import Origin, Pair
 from transduce.tokens.tokenizer import Tokenizer
+
+CHRF_METRIC = CHRF_METRIC_TYPE()
 
 
 def test_fit_recovers_the_true_probabilities():
@@ -87,6 +93,15 @@ def test_the_area_counts_pairs(rows):
     assert area_under_curve(scores, good) == pytest.approx(np.mean(pairs))
 
 
+def test_the_area_by_hand():
+    """Nine pairs: six in the right order, one equal."""
+    scores, good = (
+        np.array([0.9, 0.5, 0.4, 0.5, 0.45, 0.1]),
+        np.array([1, 1, 1, 0, 0, 0], dtype=bool),
+    )
+    assert area_under_curve(scores, good) == pytest.approx((3 + 2.5 + 1) / 9)
+
+
 def test_the_calibration_error_by_hand():
     probabilities, good = np.array([0.11, 0.19, 0.9, 1.0]), np.array([False, True, True, True])
     assert calibration_error(probabilities, good) == pytest.approx(
@@ -126,6 +141,48 @@ def test_a_word_is_right_as_often_as_the_reference_has_it(seen):
     assert words_of(texts, references)
     # Of each text by itself.
     assert seen == [True, True, False, False, True, False, False]
+
+
+def test_a_model_is_calibrated_by_its_own_translations(monkeypatch):
+    monkeypatch.setattr(calibration, "MIN_FITTED_PAIRS", 12)
+    monkeypatch.setattr(calibration, "MAX_FITTED_PAIRS", 20)
+    texts = [
+        f"{one} {two}"
+        for one in ("ka", "lo", "mi", "nu", "re")
+        for two in ("zu", "fe", "ga", "po wi")
+    ]
+    tokenizer = Tokenizer.train(texts, texts, vocab_size=290)
+    model = lively(configure({**SIZES, "model.vocab_size": tokenizer.target.size}).model)
+    config = DecodeConfig(beam_size=2, max_extra_tokens=3)
+    translator = Translator(TorchEngine([model]), tokenizer, config)
+    outputs = translator.translate(texts)
+    # A third of the references are what the model translates.
+    pairs = [
+        Pair(text, out.text if i % 3 else f"{text} x", Origin("", i))
+        for i, (text, out) in enumerate(zip(texts, outputs, strict=True))
+    ]
+    more = [Pair("ka", "zu", Origin("", 99))]
+    found = calibrate(model, tokenizer, pairs + more, config)
+    values, chrf = [], []
+    for pair, ids, out in zip(pairs, tokenizer.encode_source(texts), outputs, strict=True):
+        length = len(out.tokens) + 1
+        log_prob = out.score * ((5 + length) / 6) ** config.length_penalty
+        values.append((log_prob / length, math.log(length), math.log(length / (len(ids) + 1))))
+        chrf.append(CHRF_METRIC.sentence_score(out.text, [pair.target]).score)
+    expected = fit(np.array(values), np.array(chrf))
+    assert dataclasses.replace(found, words=None) == expected and found.pairs == 20
+    assert found.means == pytest.approx(np.mean(values, axis=0))
+    assert found.scales == pytest.approx(np.std(values, axis=0), abs=1e-8)
+    assert found.min_chrf == pytest.approx(np.median(chrf))
+    assert found.min_log_prob == pytest.approx(np.quantile([row[0] for row in values], 0.01))
+    assert found.words == fit_words(translator, pairs, tokenizer.encode_source(texts), outputs)
+    assert calibrate(model, tokenizer, pairs[:11], config) is None
+    equal = [pair._replace(source=f"{pair.source} {i}") for i, pair in enumerate(pairs)]
+    flat = lively(configure({**SIZES, "model.vocab_size": tokenizer.target.size}).model)
+    for name, weight in flat.named_parameters():
+        if name.startswith("encoder"):
+            weight.data.zero_()
+    assert calibrate(flat, tokenizer, equal, config) is None, "all have the translation of another"
 
 
 def test_words_that_are_all_right_or_all_wrong_teach_nothing(seen):

@@ -234,7 +234,9 @@ def test_lines_are_written_to_files_links_and_devices(tmp_path, capsys):
     (tmp_path / "link").symlink_to("file")
     (tmp_path / "file").write_text("before")
     write_lines(tmp_path / "link", iter(["ä", "", "b\r"]))
-    assert (tmp_path / "link").is_symlink() and (tmp_path / "file").read_bytes() == b"\xc3\xa4\n\nb\r\n"
+    assert (tmp_path / "link").is_symlink() and (
+        tmp_path / "file"
+    ).read_bytes() == b"\xc3\xa4\n\nb\r\n"
 
     def failing():
         yield "new"
@@ -246,7 +248,9 @@ def test_lines_are_written_to_files_links_and_devices(tmp_path, capsys):
     write_lines(Path("-"), ["ä", "b"])
     assert capsys.readouterr().out == "ä\nb\n"
     write_lines(Path(os.devnull), ["a"])
-    with pytest.raises(UserError, match=r"full can't be written: No space left on device\. Choose an"):
+    with pytest.raises(
+        UserError, match=r"full can't be written: No space left on device\. Choose an"
+    ):
         write_lines(Path("/dev/full"), ["a"])
 
 
