@@ -1,5 +1,6 @@
 """Scores by hand, and what makes them comparable: signatures, intervals, unchanged input."""
 
+import contextlib
 import math
 from importlib.util import find_spec
 
@@ -103,7 +104,10 @@ def test_the_tokenisation_is_in_the_signature_and_counts():
         ("zh_Hant", "", "zh"),
         ("cmn", "", "zh"),
         ("yue", "", "zh"),
-        ("th", "", "char"),
+        *((code, "", "zh") for code in ("zho", "wuu")),
+        *((code, "", "char") for code in ("th", "lo", "km", "my", "bo", "dz")),
+        ("jpn", "MeCab", "ja-mecab"),
+        ("kor", "mecab_ko", "ko-mecab"),
         ("ja", "MeCab", "ja-mecab"),
         ("ko-KR", "mecab_ko", "ko-mecab"),
     ],
@@ -135,6 +139,33 @@ def test_comparison_finds_the_better_output():
     assert [c.second.value for c in found] == pytest.approx(
         [s.value for s in score(BAD * 10, REFERENCES * 10)]
     )
+
+
+def test_the_slow_metric_may_be_left_out():
+    found = compare(GOOD * 10, BAD * 10, REFERENCES * 10, ter=False)
+    assert [c.name for c in found] == ["BLEU", "chrF2"]
+
+
+@pytest.mark.parametrize(
+    ("count", "resamples"), [(3, 150), (60_000, 150), (80_000, 125), (200_000, 100)]
+)
+def test_many_sentences_have_fewer_resamples(monkeypatch, count, resamples):
+    monkeypatch.setattr(scores, "MAX_RESAMPLES", 150)
+    asked = []
+
+    def paired_test(*_: object, n_samples: int, **__: object) -> type[dict]:
+        asked.append(n_samples)
+        return dict
+
+    monkeypatch.setattr(scores, "PairedTest", paired_test)
+    with contextlib.suppress(ValueError):
+        score(["a"] * count, ["a"] * count)
+    assert asked == [resamples]
+
+
+def test_a_decomposed_text_equals_a_composed_one():
+    found = by_name(["Ha\u0308user sind gro\u00df"], ["H\u00e4user sind gro\u00df"])
+    assert found["chrF2"].value == pytest.approx(100) and found["TER"].value == 0
 
 
 def test_an_output_does_not_differ_from_itself():

@@ -13,8 +13,10 @@ from transduce.wings.rules.misalignment import (
     MAX_SHIFT_LINES,
     SHIFT_COST_NATS,
     Shift,
+    _length_odds,
     _likeliest_path,
     _may_change,
+    _word_odds,
     _words,
     alignment,
     at_offsets,
@@ -157,3 +159,69 @@ def test_items_are_found_at_offsets(offsets):
         for place, offset in enumerate(offsets)
     ]
     assert list(at_offsets(iter(range(len(offsets))), offsets)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("shifts", "lines", "expected"),
+    [
+        ([], 4, [0, 1, 2, 3]),
+        # Three lines at either end are uncertain, but not at the ends of the file.
+        ([(0, 5, 1)], 12, [1, 2, 3, *[-1] * 7, 10, 11]),
+        ([(4, 11, -2)], 12, [*[-1] * 7, 5, 6, 7, 8, 9]),
+        ([(0, 7, 3)], 8, [3, 4, 5, 6, 7, -1, -1, -1]),
+        ([(0, 7, -3)], 8, [-1, -1, -1, 0, 1, 2, 3, 4]),
+        ([(4, 5, None)], 12, [0, -1, -1, -1, -1, -1, -1, -1, -1, 9, 10, 11]),
+        # Both ranges claim the lines around their border.
+        ([(0, 9, 1), (10, 19, 2)], 20, [*range(1, 8), *[-1] * 6, *range(15, 20), -1, -1]),
+    ],
+)
+def test_the_alignment_by_hand(shifts, lines, expected):
+    assert alignment(shifts, lines).tolist() == expected
+
+
+def test_evidence_of_words_by_hand():
+    """A word on one near target line counts 2.5, on two lines half of it for each; at most 5 in all."""
+    sources = ["alpha", "beta gamma", "12 x", "one two three four", "the"]
+    targets = ["nothing", "alpha Beta", "beta", "a 12", "one two three four"]
+    odds = _word_odds(sources, targets)
+    assert odds.shape == (5, 2 * MAX_SHIFT_LINES + 1)
+    expected = {(0, 1): 2.5, (1, 0): 1.25, (1, 1): 1.25, (2, 1): 2.5, (3, 1): 5.0}
+    found = {
+        (row, column - MAX_SHIFT_LINES): odds[row, column]
+        for row, column in zip(*map(list, np.nonzero(odds)), strict=True)
+    }
+    assert {(int(row), int(offset)): value for (row, offset), value in found.items()} == expected
+    frequent = _word_odds(["alpha"] * 3 + ["beta"], ["alpha"] * 3 + ["beta"])
+    assert np.nonzero(frequent)[0].tolist() == [3], "more than two lines have alpha"
+    far = ["x"] * MAX_SHIFT_LINES
+    assert _word_odds(["word", *far], [*far, "word"])[0, -1] == 2.5
+    assert not _word_odds(["word", *far, "x"], [*far, "x", "word"]).any()
+
+
+def test_evidence_of_lengths_by_hand():
+    """The log-odds of two normal distributions, from -3 to 2, and 0 where a line is blank or missing."""
+    sources = np.random.default_rng(1).integers(10, 60, 101)
+    targets = 2 * (sources + 6) - 6  # each log ratio is log(2)
+    sources[50] = targets[60] = 0
+    odds, ratios = _length_odds(sources, targets)
+    middle = MAX_SHIFT_LINES
+    assert odds.shape == ratios.shape == (101, 2 * MAX_SHIFT_LINES + 1)
+    logs = np.log(sources + 6.0)
+    assert ratios[7, middle + 2] == pytest.approx(logs[9] - logs[7], abs=0.05)
+    assert ratios[7, middle - 2] == pytest.approx(logs[5] - logs[7], abs=0.05)
+    assert (odds[50] == 0).all() and odds[60, middle] == odds[55, middle + 5] == 0
+    assert (odds[0, :middle] == 0).all() and (odds[-1, middle + 1 :] == 0).all()
+    rows = [row for row in range(101) if row not in (50, 60)]
+    assert (odds[rows, middle] == 2.0).all() and odds.min() == -3.0
+    # Standard deviations: the least, 0.05, and those of both sides together.
+    spread = 1.4826 * np.median(np.abs(logs[rows] - np.median(logs[rows])))
+    broad = np.sqrt(2) * spread
+    near = [row for row in range(99) if 0.03 < abs(ratios[row, middle + 1]) < 0.2]
+    for row in near:
+        expected = np.log(broad / 0.05) - ratios[row, middle + 1] ** 2 * (
+            0.5 / 0.05**2 - 0.5 / broad**2
+        )
+        assert odds[row, middle + 1] == pytest.approx(np.clip(expected, -3, 2), abs=0.1)
+    assert len(near) > 5
+    blank, nothing = _length_odds(np.zeros(60, int), np.zeros(60, int))
+    assert (blank == 0).all() and np.isnan(nothing).all()
