@@ -6,6 +6,7 @@ subprocess of a test are not recorded; but that the test has one is.
 
 import importlib
 import json
+import math
 import os
 import resource
 import signal
@@ -55,6 +56,7 @@ OPTIONS = (
 )
 PROCESSES = {"subprocess.Popen", "os.fork", "os.posix_spawn", "socket.connect"}  # audited events
 MAX_MEMORY_BYTES = 16 << 30  # of a test's process, since a fault may ask for everything
+WAITING = 10  # times the limit in processor seconds: on a busy machine, or with a fault, tests may wait for longer
 TIMEOUT = 124  # exit status, as of the command `timeout`
 
 
@@ -62,7 +64,7 @@ class Test(NamedTuple):
     """A passing test, its time without the fixtures that it shares with others, and the lines that it runs."""
 
     name: str
-    seconds: float
+    seconds: float  # of a processor
     fixtures: dict[str, float]  # the seconds of each shared fixture
     lines: dict[str, set[int]]  # by file of the package, also of its fixtures
     has_processes: bool  # whose lines are not recorded
@@ -88,13 +90,19 @@ def preload() -> None:
 
 
 def run_forked(work: Callable[[], int], output: Path, seconds: float) -> int:
-    """Run `work` in a forked process that writes to `output`. Returns its exit status, or TIMEOUT after `seconds`."""
+    """Run `work` in a forked process that writes to `output`. Returns its exit status, or TIMEOUT.
+
+    `seconds` limits the time of a processor, and ten times as many the whole time.
+    """
     child = os.fork()
     if not child:
         status = 70
         try:
             os.setsid()
             resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+            if seconds < math.inf:
+                limit = int(time.process_time() + seconds)
+                resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
             with output.open("wb") as file:
                 os.dup2(file.fileno(), 1)
                 os.dup2(file.fileno(), 2)
@@ -104,7 +112,7 @@ def run_forked(work: Callable[[], int], output: Path, seconds: float) -> int:
         finally:
             sys.stdout.flush()
             os._exit(status)
-    end = time.monotonic() + seconds
+    end = time.monotonic() + WAITING * seconds
     done = 0
     while not done and time.monotonic() < end:
         time.sleep(0.05)
@@ -114,7 +122,8 @@ def run_forked(work: Callable[[], int], output: Path, seconds: float) -> int:
     if not done:
         os.waitpid(child, 0)
         return TIMEOUT
-    return os.waitstatus_to_exitcode(status)
+    status = os.waitstatus_to_exitcode(status)
+    return TIMEOUT if status == -signal.SIGXCPU else status
 
 
 def run_tests(
@@ -178,7 +187,7 @@ class Recorder:
 
     def record(self, context: str) -> Generator[None, Any, Any]:
         before = self.contexts[-1]
-        began = time.monotonic()
+        began = time.process_time()
         self.contexts.append(context)
         self.coverage.switch_context(context)
         try:
@@ -186,8 +195,8 @@ class Recorder:
         finally:
             self.contexts.pop()
             self.coverage.switch_context(before)
-            self.seconds[context] += time.monotonic() - began
-            self.seconds[before] -= time.monotonic() - began
+            self.seconds[context] += time.process_time() - began
+            self.seconds[before] -= time.process_time() - began
 
     def pytest_runtest_makereport(self, item: Any, call: pytest.CallInfo[None]) -> None:
         if call.when == "call" and not call.excinfo:

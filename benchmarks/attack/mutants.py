@@ -7,7 +7,7 @@ The tests of a module are those of its own file (tests/text/test_plain.py for te
 exceptions, and a module without either has all tests of its area. First, the script records which lines of the
 package each of these tests runs. Then it plants the faults of faults.toml, and `--count` random small changes
 (mutations.py), evenly over the areas, in any line of a module. It runs the module's tests that run a changed line, the
-quickest first, up to 60 seconds. The outcome is
+quickest first, up to 40 seconds of a processor. The outcome is
   failed     a test failed: the fault is noticed
   hung       the tests took too long: the fault is noticed
   survived   all these tests passed: a test is missing, unless faults.toml says why no test can fail
@@ -77,7 +77,7 @@ OWN_TESTS = {
 }
 PLANTED = "planted"  # as an area: by hand
 BROWSER_TESTS = "test_page"  # the beginning of their names
-MAX_SECONDS = 60.0  # of the tests of a fault
+MAX_SECONDS = 40.0  # of a processor, for the tests of a fault
 SHOWN, MAX_SHOWN = 30, 120  # characters of a changed line in the report: around the change, and in all
 # Exit statuses of pytest: 2 and 4 are errors while importing, 5 means that there are no tests.
 PASSED = 0

@@ -114,7 +114,7 @@ def test_ids_beyond_the_vocabulary_and_large_corpora_are_noticed(corpus, monkeyp
     assert f"Checking {corpus.folder} for damage (" in " ".join(capsys.readouterr().err.split())
     verify(corpus.folder, hashes=True)
 
-    def smaller(folder: Path) -> Tokenizer:
+    def smaller(_: Path) -> Tokenizer:
         loaded = corpus.tokenizer
         loaded.target.size = max(int(s.source.ids.max()) for s in corpus.mixture.stores)
         return loaded
