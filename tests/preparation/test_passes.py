@@ -5,7 +5,12 @@ import os
 import numpy as np
 import pytest
 
-from transduce.config.schema import SYNTHETIC_TAG, CorpusConfig, DataConfig
+from transduce.config.schema import (
+    PLACEHOLDER_TOKENS,
+    SYNTHETIC_TAG,
+    CorpusConfig,
+    DataConfig,
+)
 from transduce.preparation.passes import (
     check_rereadable,
     check_tags,
