@@ -72,6 +72,7 @@ OWN_TESTS = {
     "inline/placeholder_removal.py": ("inline/test_placeholders.py",),
     "wings/corpora/fetch/table.py": ("wings/corpora/test_fetch.py",),
     "wings/documents/tmx.py": ("wings/documents/test_memories.py",),
+    "wings/export/marian_reader.py": ("wings/export/test_importing.py",),
     "wings/serving/batching.py": ("wings/serving/test_request_batching.py",),
     "wings/synthetic/command.py": ("wings/synthetic/test_back_translation.py",),
 }

@@ -17,6 +17,8 @@ from transduce.config.schema import SYNTHETIC_TAG, CorpusConfig, DataConfig
 from transduce.config.settings import Settings
 from transduce.preparation.passes import read_corpus, read_part
 from transduce.preparation.prepared import open_prepared
+from transduce.system.errors import UserError
+from transduce.system.files import digest
 from transduce.text.holdout import normalised
 from transduce.text.pairs import read_pairs
 from transduce.training.run import Result
@@ -459,3 +461,90 @@ def test_targets_that_are_tested_on_are_left_out_and_named(place, straight, tmp_
     status, _, said = run(capsys, *arguments(place, tmp_path / "out"), *more)
     assert status == 0 and "1 monolingual lines are targets of the validation or test set" in said
     assert normalised(target) not in {normalised(target) for _, target in texts(tmp_path / "out")}
+
+
+def test_real_corpora_are_repeated_if_there_are_too_many_translations(tmp_path):
+    """The ratio is that of back-translated pairs to others; earlier synthetic corpora are not counted."""
+    (tmp_path / "a.tsv").write_text("ka\tlo\nti\tdu\nka\tlo\n")
+    (tmp_path / "b.tsv").write_text("".join(f"ka {i}\tlo\n" for i in range(4)))
+    corpora = (
+        CorpusConfig((str(tmp_path / "a.tsv"),), weight=2.0),
+        CorpusConfig((str(tmp_path / "b.tsv"),), weight=0.5),
+        CorpusConfig(("old.jsonl",), weight=3.0, synthetic=True),
+    )
+    data = DataConfig(source="xx", target="yy", corpora=corpora, synthetic_ratio=0.5)
+    for pairs, repeats in ((3, 1.0), (2, 1.0), (30, 10.0)):
+        found = back_translation._with_pairs(data, tmp_path / "p.jsonl", pairs)
+        # Two distinct pairs twice and four half the time are six; a ratio of 0.5 allows three others.
+        assert [each["weight"] for each in found[:3]] == [2.0 * repeats, 0.5 * repeats, 3.0]
+        assert found[3] == {"files": [str(tmp_path / "p.jsonl")], "synthetic": True}
+    only = DataConfig(source="xx", target="yy", synthetic_ratio=0.5)
+    assert back_translation._with_pairs(only, tmp_path / "p.jsonl", 30)[-1]["synthetic"]
+
+
+def test_lines_are_new_and_distinct(tmp_path, capsys):
+    (tmp_path / "a.tsv").write_text("ka\tKnown  line\n")
+    (tmp_path / "valid.tsv").write_text("ka\tvalid\n")
+    (tmp_path / "test.tsv").write_text("ka\ttest\n")
+    (tmp_path / "one.txt").write_text("\ufeffNew\nknown line\nVALID\n\nnew\n")
+    (tmp_path / "two.txt").write_text("NEW \ntest\nOther  one\n test\n")
+    files = {name: (str(tmp_path / f"{name}.tsv"),) for name in ("valid", "test")}
+    corpora = (CorpusConfig((str(tmp_path / "a.tsv"),)),)
+    data = DataConfig(source="xx", target="yy", corpora=corpora, **files)
+    texts = [str(tmp_path / "one.txt"), str(tmp_path / "two.txt")]
+    assert back_translation._distinct(texts, data) == ["New", "Other  one"]
+    said = " ".join(capsys.readouterr().err.split())
+    assert "Monolingual text: 2 of 9 lines are new and distinct." in said
+    assert "Warning: 3 monolingual lines are targets of the validation or test set" in said
+    (tmp_path / "two.txt").write_text("known LINE\n")
+    with pytest.raises(UserError, match=r"two\.txt: no line is new"):
+        back_translation._distinct(texts[1:], data)
+
+
+def test_pairs_of_an_earlier_call_are_found_again(tmp_path):
+    folder = tmp_path / "out" / FOLDER
+    folder.mkdir(parents=True)
+    (folder / "pairs.jsonl").write_text("{}\n")
+    call = {"weights": "w", "text": "t"}
+    made = call | {"pairs": 7, "pairs.jsonl": digest(folder / "pairs.jsonl")}
+    (folder / "made.json").write_text(json.dumps(made))
+    assert back_translation._pairs_made(folder, call) == 7
+    with pytest.raises(UserError, match="made from other text or another reverse model"):
+        back_translation._pairs_made(folder, call | {"text": "other"})
+    (folder / "pairs.jsonl").write_text("{ }\n")
+    with pytest.raises(UserError, match=r"pairs\.jsonl is damaged\. Remove both"):
+        back_translation._pairs_made(folder, call)
+    (tmp_path / "out" / model_folder.CONFIG).touch()
+    assert back_translation._pairs_made(folder, call) == 7, "the training has begun without it"
+    for damaged in ("{}", "[]", "{", json.dumps(made | {"pairs": 0})):
+        (folder / "made.json").write_text(damaged)
+        with pytest.raises(UserError, match="is damaged"):
+            back_translation._pairs_made(folder, call)
+
+
+def test_a_file_that_is_no_plain_text_is_refused(tmp_path):
+    back_translation._check_plain(["a.txt", "b.yy", "c"])
+    for name in ("a.tsv", "a.po", "a.pot", "a.html", "a.srt"):
+        with pytest.raises(UserError, match=f"{name} is not plain text"):
+            back_translation._check_plain(["a.txt", name])
+
+
+def test_a_corpus_is_written_with_its_sides_swapped(tmp_path):
+    (tmp_path / "a.tsv").write_text("kä\tlo\nti\t\n")
+    corpus = CorpusConfig((str(tmp_path / "a.tsv"),))
+    data = DataConfig(source="xx", target="yy")
+    path = tmp_path / "reversed.jsonl"
+    assert back_translation._swapped(corpus, data, path) == str(path)
+    expected = '{"source": "lo", "target": "kä"}\n{"source": "", "target": "ti"}\n'
+    assert path.read_text() == expected
+    (tmp_path / "a.tsv").write_text("kä\tlo\n")
+    back_translation._swapped(corpus, data, path)
+    assert path.read_text() == expected.split("\n")[0] + "\n"
+    (tmp_path / "reverse").mkdir()
+    (tmp_path / "reverse" / model_folder.CONFIG).touch()
+    assert back_translation._swapped(corpus, data, path) == str(path)
+    (tmp_path / "a.tsv").write_text("other\tlo\n")
+    with pytest.raises(
+        UserError, match=r"reversed.jsonl was made from other pairs than .*a.tsv hold now"
+    ):
+        back_translation._swapped(corpus, data, path)
