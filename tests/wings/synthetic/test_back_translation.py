@@ -522,7 +522,7 @@ def test_pairs_of_an_earlier_call_are_found_again(tmp_path):
             back_translation._pairs_made(folder, call)
 
 
-def test_a_file_that_is_no_plain_text_is_refused(tmp_path):
+def test_a_file_that_is_no_plain_text_is_refused():
     back_translation._check_plain(["a.txt", "b.yy", "c"])
     for name in ("a.tsv", "a.po", "a.pot", "a.html", "a.srt"):
         with pytest.raises(UserError, match=f"{name} is not plain text"):
