@@ -82,7 +82,7 @@ def mutations(source: bytes) -> Iterator[Mutation]:
     for node in _nodes(ast.parse(source)):
         for old, new in _replacements(node):
             text = ast.unparse(new)
-            if old.end_lineno and "\n" not in text:
+            if old.end_lineno and "\n" not in text and text != ast.unparse(old):
                 begin = starts[old.lineno - 1] + old.col_offset
                 end = starts[old.end_lineno - 1] + (old.end_col_offset or 0)
                 text = text if isinstance(old, ast.stmt | ast.Slice) else f"({text})"
