@@ -103,9 +103,9 @@ def test_the_area_by_hand():
 
 
 def test_the_calibration_error_by_hand():
-    probabilities, good = np.array([0.11, 0.19, 0.9, 1.0]), np.array([False, True, True, True])
+    probabilities, good = np.array([0.11, 0.19, 0.9, 1.0]), np.array([False, False, True, True])
     assert calibration_error(probabilities, good) == pytest.approx(
-        (abs(0.30 - 1) + abs(1.9 - 2)) / 4
+        (abs(0.30 - 0) + abs(1.9 - 2)) / 4
     )
 
 
@@ -177,6 +177,13 @@ def test_a_model_is_calibrated_by_its_own_translations(monkeypatch):
     assert found.min_log_prob == pytest.approx(np.quantile([row[0] for row in values], 0.01))
     assert found.words == fit_words(translator, pairs, tokenizer.encode_source(texts), outputs)
     assert calibrate(model, tokenizer, pairs[:11], config) is None
+    # The same text with other spaces has the same translation: 20 for 40 sources are enough, 20 for 60 are not.
+    for copies, is_none in ((2, False), (3, True)):
+        monkeypatch.setattr(calibration, "MAX_FITTED_PAIRS", 99)
+        spaced = [
+            pair._replace(source=pair.source + " " * n) for n in range(copies) for pair in pairs
+        ]
+        assert (calibrate(model, tokenizer, spaced, config) is None) == is_none
     equal = [pair._replace(source=f"{pair.source} {i}") for i, pair in enumerate(pairs)]
     flat = lively(configure({**SIZES, "model.vocab_size": tokenizer.target.size}).model)
     for name, weight in flat.named_parameters():

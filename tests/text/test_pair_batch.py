@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ TEXTS = st.lists(
 def test_a_text_has_the_same_properties_alone_and_among_others(texts):
     column = TextColumn(texts)
     assert column.lengths.tolist() == [len(text.strip()) for text in texts]
+    assert np.zeros(len(texts))[column.with_line_breaks].shape == column.with_line_breaks.shape
     assert column.with_line_breaks.tolist() == [i for i, text in enumerate(texts) if "\n" in text]
     for pattern in (re.compile("[ab]+"), re.compile("1"), re.compile(r"\w")):
         assert column.rows_with(pattern).tolist() == [

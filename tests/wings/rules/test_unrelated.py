@@ -134,6 +134,8 @@ def test_the_threshold_is_as_high_as_its_precision_allows():
     assert _threshold(np.linspace(0, 1.2, 99), random) == -np.inf, "the median is below 0.98"
     assert _threshold(np.append(np.linspace(1, 2, 9), np.nan), random) == pytest.approx(0.98)
     assert _threshold(np.array([1.0, 2.0]), np.array([np.nan])) == -np.inf
+    equal = np.array([0.1] * 10 + [float(np.quantile(random, 0.98))] * 90)
+    assert _threshold(equal, random) == pytest.approx(0.98), "pairs at the threshold are not found"
     low = np.concatenate((np.linspace(0.81, 0.97, 40), np.linspace(1, 2, 60)))
     assert _threshold(low, random) == pytest.approx(0.8), (
         "no pair is below the median of mixed pairs"
