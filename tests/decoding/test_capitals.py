@@ -114,6 +114,13 @@ def test_a_sentence_in_capitals_has_two_of_them_and_no_other_letters(text, expec
     assert is_in_capitals(text) is expected
 
 
+def test_a_text_that_becomes_no_shorter_stays():
+    assert readable(["AB CD", "Dogs Like Cats"], lambda texts: [1] * len(texts)) == [
+        "AB CD",
+        "Dogs Like Cats",
+    ]
+
+
 def test_of_several_texts_only_those_that_become_shorter_are_rewritten():
     """Each word is measured by itself, and each text as a whole."""
 

@@ -111,15 +111,15 @@ def test_models_of_an_ensemble_have_one_vocabulary_and_the_same_directions(tmp_p
     one, other = (Tokenizer.train(["a b"] * 9, [text] * 9, vocab_size=280) for text in ("c", "d"))
     folders = [tmp_path / name for name in "xyz"]
     assert shared_tokenizer([one, one], folders[:2]) is one
-    with pytest.raises(UserError, match="z has another vocabulary than .*x"):
+    with pytest.raises(UserError, match=r"z has another vocabulary than .*x"):
         shared_tokenizer([one, one, other], folders)
     german = DataConfig(source="en", target="de")
     several = DataConfig(directions=("en-de", "de-en"))
     check_directions([german, DataConfig(), german], folders)
     check_directions([several, DataConfig(directions=("de-en", "en-de"))], folders[:2])
-    with pytest.raises(UserError, match="z translates en to fr, and .*y translates en to de"):
+    with pytest.raises(UserError, match=r"z translates en to fr, and .*y translates en to de"):
         check_directions([DataConfig(), german, DataConfig(source="en", target="fr")], folders)
-    with pytest.raises(UserError, match="y translates en-de, de-en, and .*x translates en to de"):
+    with pytest.raises(UserError, match=r"y translates en-de, de-en, and .*x translates en to de"):
         check_directions([german, several], folders[:2])
 
 

@@ -100,6 +100,14 @@ def test_quick_check_agrees_with_the_best_path(seed, width):
         assert (_likeliest_path(odds) == MAX_SHIFT_LINES).all()
 
 
+@pytest.mark.parametrize(("evidence", "moves"), [(12.01, True), (11.99, False)])
+def test_an_offset_costs_a_change_at_the_begin_and_half_of_one_at_the_end(evidence, moves):
+    odds = np.zeros((2, 2 * MAX_SHIFT_LINES + 2))
+    odds[:, MAX_SHIFT_LINES + 3] = evidence  # of 16 + 8 in two lines
+    expected = MAX_SHIFT_LINES + 3 * moves
+    assert _likeliest_path(odds).tolist() == [expected] * 2
+
+
 @given(st.integers(0, 2**32 - 1))
 def test_the_path_is_the_best_one(seed):
     odds = np.random.default_rng(seed).normal(0, 12, (2, 2 * MAX_SHIFT_LINES + 2))
