@@ -169,13 +169,13 @@ def test_a_request_decides_its_filter_and_its_selector():
 def test_attention_is_the_mean_over_the_models_that_have_some():
     models = [lively(SMALL), lively(replace(SMALL, num_decoder_layers=3))]
     sources, targets = [[4, 5, 6], [7]], [[8, 9], [10, 11, 12]]
-    batch = make_batch(sources, targets)
+    batch, batch_of = make_batch(sources, targets), zip(sources, targets, strict=True)
     engine = TorchEngine(models, layers=lambda: [0, 2])
     assert "attention" in engine.supports and engine.name == "torch"
     expected = (source_attention(models[0], batch)[0] + source_attention(models[1], batch)[2]) / 2
     found = engine.attention(sources, targets)
     assert [each.shape for each in found] == [(2, 3), (3, 1)]
-    for each, row, (source, target) in zip(found, expected, zip(sources, targets), strict=True):
+    for each, row, (source, target) in zip(found, expected, batch_of, strict=True):
         assert each == pytest.approx(row[: len(target), : len(source)].numpy())
     guessed = TorchEngine(models).attention(sources, targets)
     layers = [min(n - 1, max(n - 2, 1)) for n in (SMALL.num_decoder_layers, 3)]

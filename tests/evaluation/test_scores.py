@@ -5,9 +5,10 @@ import math
 from importlib.util import find_spec
 
 import pytest
+from sacrebleu.metrics.bleu import BLEU
 
 from transduce.evaluation import scores
-from transduce.evaluation.scores import _recommended, compare, score
+from transduce.evaluation.scores import _recommended, compare, metrics, score
 from transduce.system.errors import UserError
 
 REFERENCES = ["the cat sat on the mat", "a dog runs in the garden", "she reads a very long book"]
@@ -128,6 +129,25 @@ def test_a_missing_package_is_named_once(capsys):
     for _ in range(2):
         by_name(["猫"], ["猫"], language="ja")
     assert capsys.readouterr().err.count("pip install 'sacrebleu[ja]'") == 1
+
+
+@pytest.mark.parametrize("error", [ImportError, OSError, RuntimeError])
+def test_a_tokenisation_that_can_not_be_used_is_named(monkeypatch, error):
+    class Unusable(BLEU):
+        def __init__(self, tokenize: str = "13a", **options: object) -> None:
+            if tokenize == "flores200":
+                raise error("no  model\nhere")
+            super().__init__(tokenize=tokenize, **options)
+
+    monkeypatch.setattr(scores, "BLEU", Unusable)
+    with pytest.raises(
+        UserError, match=r"The tokenisation 'flores200' can't be used: no model here"
+    ):
+        metrics("flores200")
+    monkeypatch.setitem(scores.TOKENISATIONS, "xx", "flores200")
+    _recommended.cache_clear()
+    assert _recommended("xx") == "char" and _recommended("de") == "13a"
+    _recommended.cache_clear()
 
 
 def test_comparison_finds_the_better_output():

@@ -61,6 +61,7 @@ def test_blank_lines_are_pairs_of_empty_texts(tmp_path):
     [
         ("{", ":2: not valid JSON: Expecting property name enclosed in double quotes at column 2."),
         ("[1]", ":2: not a JSON object such as"),
+        ("[" * 200_000, ":2: not valid JSON: "),
         ('{"source": 1, "target": null}', 'found "source" (a number), "target" (null).'),
         (
             '{"a": true, "b": [], "c": {}, "d": 1.5, "e": "x"}',
