@@ -73,13 +73,20 @@ OWN_TESTS = {
     "wings/corpora/fetch/table.py": ("wings/corpora/test_fetch.py",),
     "wings/documents/tmx.py": ("wings/documents/test_memories.py",),
     "wings/export/marian_reader.py": ("wings/export/test_importing.py",),
+    "wings/serving/access.py": tuple(
+        f"wings/serving/test_{name}.py" for name in ("access", "keys", "limits")
+    ),
     "wings/serving/batching.py": ("wings/serving/test_request_batching.py",),
+    "wings/terms/placement.py": ("wings/terms/test_placement.py", "wings/terms/test_glossary.py"),
     "wings/synthetic/command.py": ("wings/synthetic/test_back_translation.py",),
 }
 PLANTED = "planted"  # as an area: by hand
 BROWSER_TESTS = "test_page"  # the beginning of their names
 MAX_SECONDS = 40.0  # of a processor, for the tests of a fault
-SHOWN, MAX_SHOWN = 30, 120  # characters of a changed line in the report: around the change, and in all
+SHOWN, MAX_SHOWN = (
+    30,
+    120,
+)  # characters of a changed line in the report: around the change, and in all
 # Exit statuses of pytest: 2 and 4 are errors while importing, 5 means that there are no tests.
 PASSED = 0
 BROKEN = (5,)
@@ -329,7 +336,9 @@ class Planter:
 
     def check(self, session: pytest.Session) -> None:
         """Exit unless the tests pass without a fault."""
-        no_fault = self.faults[0][0]._replace(content=(SOURCE / self.faults[0][0].file).read_bytes())
+        no_fault = self.faults[0][0]._replace(
+            content=(SOURCE / self.faults[0][0].file).read_bytes()
+        )
         output = self.source.with_name("output.txt")
         if run_forked(partial(self.run, session, no_fault, {}), output, math.inf) != PASSED:
             sys.exit(f"Tests fail without a fault: {output}")
