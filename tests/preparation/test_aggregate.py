@@ -16,13 +16,16 @@ from transduce.preparation.aggregate import (
     learn_vocabulary,
     leave_out,
     masked_pairs,
+    read_directed,
 )
 from transduce.preparation.staging import StagedPairs, StagingWriter
 from transduce.system.errors import UserError
+from transduce.text import holdout
 from transduce.text.clean import Cleaning
 from transduce.text.holdout import Part
 from transduce.text.pairs import Origin, Pair
 from transduce.text.rules import DUPLICATE, EMPTY, NEAR_DUPLICATE, PLACEHOLDERS_DIFFER
+from transduce.text.tree_symbols import are_of_trees
 from transduce.tokens.vocabulary import LANGUAGE_TAG
 
 TRAIN, HELD_OUT, DROPPED = Part.TRAIN, Part.HELD_OUT, Part.DROPPED
@@ -97,6 +100,17 @@ def test_near_duplicates_are_left_out_if_the_rule_is_on(stage):
         assert cleaning.lines[PLACEHOLDERS_DIFFER] == [Origin("f", 4)]
 
 
+def test_repetitions_are_found_slice_by_slice(stage, monkeypatch):
+    monkeypatch.setattr(holdout, "SLICE_ITEMS", 2)
+    first, second = (
+        stage(pairs_of("a|b", "c|d")),
+        stage(pairs_of("a|b", "e|f", "e|f", "c|d", "g|h")),
+    )
+    leave_out([first, second], data_of(), cleaning := Cleaning())
+    assert second.parts.tolist() == [Part.REPEATED, TRAIN, Part.REPEATED, Part.REPEATED, TRAIN]
+    assert [origin.line for origin in cleaning.lines[DUPLICATE]] == [1, 3, 4]
+
+
 def test_rules_are_counted_in_the_order_of_the_pairs_that_break_them_first(stage):
     """What staging left out comes before the staged pair at its position."""
     for empty, order in (
@@ -110,6 +124,11 @@ def test_rules_are_counted_in_the_order_of_the_pairs_that_break_them_first(stage
         assert list(cleaning.counts.items()) == [(rule, 1 + (rule == EMPTY)) for rule in order]
         assert cleaning.lines[EMPTY] == [Origin("e", position) for position in empty]
         assert cleaning.read == 5
+    cleaning = Cleaning()
+    texts = "a|b", "c|d", "e|f"
+    swapped = [*pairs_of(*texts[:2], file="z"), *pairs_of(*texts[2:], file="a")]
+    leave_out([stage(swapped, differ=[1, 2])], data_of(), cleaning)
+    assert cleaning.lines[PLACEHOLDERS_DIFFER] == [Origin("z", 2), Origin("a", 1)]
 
 
 def numbered(count: int, file: str = "f", mark: str = "") -> list[Pair]:
@@ -215,6 +234,34 @@ def test_the_vocabulary_is_learnt_from_the_training_pairs(stage):
     separate = learn_vocabulary(masked, [[part]], 330)
     assert separate.target is not separate.source and separate.has_placeholder_tokens
     assert "t" not in separate.source.all_pieces() and "s" not in separate.target.all_pieces()
+
+
+def test_a_vocabulary_of_trees_has_all_marks(stage, tmp_path):
+    """Trees to translate may be longer than those of the corpus."""
+    (tmp_path / "t.mrg").write_text("(S (NN a))\n")
+    part = stage(pairs_of("ka lo|(S 0) NN )"))
+    for file, has in (("real", False), (str(tmp_path / "t.mrg"), True)):
+        data = data_of(file, symbols=True, joint=False, placeholders="kept")
+        learnt = learn_vocabulary(data, [[part]], 300)
+        symbols = [piece.lstrip("\u2581") for piece in learnt.target.all_pieces()]
+        assert are_of_trees(symbols) is has, file
+
+
+def test_files_are_read_in_the_directions_of_a_model(tmp_path):
+    (tmp_path / "german.tsv").write_text("a\tb\nc\td\n")
+    (tmp_path / "french.tsv").write_text("e\tf\n")
+    files = [f"en,de={tmp_path}/german.tsv", f"fr,en={tmp_path}/french.tsv"]
+    data = multilingual(1, ("en", "de"), ("de", "en"), ("en", "fr"))
+
+    def read(data: DataConfig, **options: bool) -> list[tuple[str, str, str]]:
+        return [(p.source, p.target, p.direction) for p in read_directed(files, data, **options)]
+
+    german = [("a", "b", "en-de"), ("b", "a", "de-en"), ("c", "d", "en-de"), ("d", "c", "de-en")]
+    assert read(data) == [*german, ("f", "e", "en-fr")]
+    french = [("e", "f", "fr-en"), ("f", "e", "en-fr")]
+    assert read(data, untrained=True) == [*german, *french]
+    plain = [str(tmp_path / "german.tsv")]
+    assert [pair.direction for pair in read_directed(plain, data_of())] == ["", ""]
 
 
 def test_a_vocabulary_is_extended_by_as_many_pieces_as_a_language_has(stage):

@@ -167,7 +167,8 @@ def test_a_shorter_training_is_offered_for_a_long_one():
             {"minutes": 5.0, "cooldown": 10},
             900.0,
             [
-                "5 minutes are enough for about 900 updates, but the learning rate falls over the last 10 of 1,000: set train.steps to about 900"
+                "5 minutes are enough for about 900 updates, but the learning rate falls over the "
+                "last 10 of 1,000: set train.steps to about 900"
             ],
         ),
         (

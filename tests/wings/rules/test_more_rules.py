@@ -168,6 +168,13 @@ def test_languages_by_hand():
     assert not any(SWAPPED in r for r in broken([SWAPPED], pairs, languages=("de", "de-AT")))
 
 
+def test_two_words_of_up_to_19_characters_may_be_a_name():
+    """Each of these is likelier English than German, by 12 to 17 nats."""
+    short = "wonderful beautiful", "highlights wonderful", "walk and talk"
+    found = broken([TARGET_LANGUAGE], [(ENGLISH, text) for text in short], languages=("en", "de"))
+    assert found == [set(), {TARGET_LANGUAGE}, {TARGET_LANGUAGE}]
+
+
 def test_an_unknown_language_is_named_if_a_rule_needs_it():
     for rules, languages in (([SOURCE_LANGUAGE], ("xx", "de")), ([SWAPPED], ("en", "xx"))):
         with pytest.raises(UserError, match="py3langid can't identify the language 'xx'"):

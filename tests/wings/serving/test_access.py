@@ -14,13 +14,13 @@ from servers import Echo
 from transduce.tokens.tokenizer import Tokenizer
 
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
-from transduce.text.languages import nearest_code
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
 from requests_of_tests import guard
 from transduce.system.errors import UnusableModelError, UserError
+from transduce.text.languages import nearest_code
 from transduce.wings.serving.access import (
     MAX_BUCKETS,
     AccessControl,

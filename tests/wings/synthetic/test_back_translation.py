@@ -5,6 +5,7 @@ import shutil
 import signal
 from itertools import cycle
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -520,6 +521,32 @@ def test_pairs_of_an_earlier_call_are_found_again(tmp_path):
         (folder / "made.json").write_text(damaged)
         with pytest.raises(UserError, match="is damaged"):
             back_translation._pairs_made(folder, call)
+
+
+def test_cut_repetitive_and_empty_translations_are_left_out(tmp_path, monkeypatch):
+    found = {
+        "a": ("A", []),
+        "b": ("B", ["cut"]),
+        "c": (" ", []),
+        "d": ("D", ["loop"]),
+        "e": ("E", ["oov"]),
+    }
+
+    def translate(lines):
+        return [SimpleNamespace(text=found[line][0], flags=found[line][1]) for line in lines]
+
+    translator = SimpleNamespace(translate=translate, engine=SimpleNamespace(name="e"))
+    model = SimpleNamespace(weights=tmp_path / "weights")
+    model.weights.touch()
+    monkeypatch.setattr(back_translation.model_folder, "describe", lambda _: model)
+    monkeypatch.setattr(back_translation, "load", lambda *_, **__: translator)
+    data = DataConfig(source="xx", target="yy")
+    assert back_translation._translate([*found], data, tmp_path, tmp_path) == 2
+    written = (tmp_path / "pairs.jsonl").read_text().splitlines()
+    assert [*map(json.loads, written)] == [
+        {"source": "A", "target": "a"},
+        {"source": "E", "target": "e"},
+    ]
 
 
 def test_a_file_that_is_no_plain_text_is_refused():
