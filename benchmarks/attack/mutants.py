@@ -78,10 +78,6 @@ OWN_TESTS = {
     ),
     "wings/serving/batching.py": ("wings/serving/test_request_batching.py",),
     "wings/terms/placement.py": ("wings/terms/test_placement.py", "wings/terms/test_glossary.py"),
-    "wings/synthetic/command.py": (
-        "wings/synthetic/test_back_translation.py",
-        "commands/test_prepare.py",
-    ),
 }
 PLANTED = "planted"  # as an area: by hand
 BROWSER_TESTS = "test_page"  # the beginning of their names
