@@ -420,6 +420,31 @@ def test_errors_of_the_main_training_are_reported_before_back_translation(
     assert status and why in said and not (tmp_path / "out" / FOLDER).exists()
 
 
+def test_a_reverse_model_without_text_is_refused(place, straight, tmp_path, capsys):
+    given = [*arguments(place, tmp_path / "out", "--reverse", str(straight))]
+    at = given.index("--monolingual")
+    status, _, said = run(capsys, *given[:at], *given[at + 2 :])
+    assert status and "The reverse model translates monolingual text. Give this text" in said
+
+
+@pytest.mark.parametrize(
+    ("tables", "why"),
+    [
+        ({"data.symbols": True, "data.joint": False}, "The targets of a parser are trees"),
+        ({"data.directions": ("xx-yy", "yy-xx")}, r"multilingual models, which .* \("),
+    ],
+)
+def test_parsers_and_multilingual_models_learn_from_no_text(tables, why, place, tmp_path):
+    files = [str(place / f"train.{side}") for side in ("src", "tgt")]
+    languages = {"source": "xx", "target": "yy"} if "data.directions" in tables else {}
+    corpus = {"data.corpora": [{"files": files, **languages}], "data.holdout": 0}
+    settings = Settings.of(tables | corpus)
+    with pytest.raises(UserError, match=why):
+        back_translation.with_back_translations(
+            settings, tmp_path / "out", [str(place / "more.yy")], None, None, False
+        )
+
+
 def test_a_model_of_the_wrong_direction_is_refused_at_once(place, straight, tmp_path, capsys):
     status, _, said = run(capsys, *arguments(place, tmp_path / "out", "--reverse", str(straight)))
     assert status and not (tmp_path / "out").exists()
@@ -515,9 +540,12 @@ def test_pairs_of_an_earlier_call_are_found_again(tmp_path):
     (folder / "pairs.jsonl").write_text("{ }\n")
     with pytest.raises(UserError, match=r"pairs\.jsonl is damaged\. Remove both"):
         back_translation._pairs_made(folder, call)
+    (folder / "pairs.jsonl").unlink()
+    with pytest.raises(UserError, match=r"pairs\.jsonl is damaged"):
+        back_translation._pairs_made(folder, call)
     (tmp_path / "out" / model_folder.CONFIG).touch()
     assert back_translation._pairs_made(folder, call) == 7, "the training has begun without it"
-    for damaged in ("{}", "[]", "{", json.dumps(made | {"pairs": 0})):
+    for damaged in ("{}", "[]", "{", "[" * 100_000, json.dumps(made | {"pairs": 0})):
         (folder / "made.json").write_text(damaged)
         with pytest.raises(UserError, match="is damaged"):
             back_translation._pairs_made(folder, call)
@@ -539,7 +567,12 @@ def test_cut_repetitive_and_empty_translations_are_left_out(tmp_path, monkeypatc
     model = SimpleNamespace(weights=tmp_path / "weights")
     model.weights.touch()
     monkeypatch.setattr(back_translation.model_folder, "describe", lambda _: model)
-    monkeypatch.setattr(back_translation, "load", lambda *_, **__: translator)
+
+    def load(*given, **languages):
+        assert given == (tmp_path,) and languages == {"source": "yy", "target": "xx"}
+        return translator
+
+    monkeypatch.setattr(back_translation, "load", load)
     data = DataConfig(source="xx", target="yy")
     assert back_translation._translate([*found], data, tmp_path, tmp_path) == 2
     written = (tmp_path / "pairs.jsonl").read_text().splitlines()
@@ -547,6 +580,12 @@ def test_cut_repetitive_and_empty_translations_are_left_out(tmp_path, monkeypatc
         {"source": "A", "target": "a"},
         {"source": "E", "target": "e"},
     ]
+    assert back_translation._translate([*found], data, tmp_path, tmp_path) == 2, "made already"
+    model.weights.write_text("others")
+    for lines in ([*found], [*found][1:]):
+        with pytest.raises(UserError, match="made from other text or another reverse model"):
+            back_translation._translate(lines, data, tmp_path, tmp_path)
+        model.weights.write_text("")
 
 
 def test_a_file_that_is_no_plain_text_is_refused():
