@@ -334,11 +334,16 @@ def test_an_imported_vocabulary_is_saved_with_its_pieces(tmp_path):
             Tokenizer(target, ImportedVocabulary(source.model, target.listed)),
             {"tokenizer.source.model", "tokenizer.target.model", "tokenizer.pieces.json"},
         ),
+        (
+            "lists",
+            Tokenizer(target, ImportedVocabulary(target.model, source.listed)),
+            {"tokenizer.model", "tokenizer.pieces.json"},
+        ),
     ):
         (tmp_path / name).mkdir()
         assert {*tokenizer.save(tmp_path / name)} == files
         loaded = Tokenizer.load(tmp_path / name, threads=2)
-        assert loaded.is_imported and loaded.joint == (name != "two") == tokenizer.joint
+        assert loaded.is_imported and loaded.joint == (name in ("one", "shared")) == tokenizer.joint
         assert loaded.same_pieces(tokenizer) and loaded.target.threads == 2
     for damaged in ("{}", "[]", "[[]]", "[1]", '[["a"], ["b"], ["c"]]', "["):
         (tmp_path / "one" / "tokenizer.pieces.json").write_text(damaged)

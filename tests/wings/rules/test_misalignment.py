@@ -74,7 +74,9 @@ def test_words_tell_a_shift_of_lines_of_equal_length():
     sources = [f"Order number {10_000 + i} shipped" for i in range(300)]
     targets = [f"Bestellung Nummer {10_000 + i} versandt" for i in range(300)]
     targets.insert(100, targets[7])
-    assert [shift.offset for shift in find_shifts(sources, targets[:300])] == [1]
+    assert find_shifts(sources, targets[:300]) == [(100, 299, 1)]
+    again = [*targets[:200], *targets[201:301]]  # from the 200th line, all is as it was
+    assert find_shifts(sources, again) == [(100, 198, 1)]
 
 
 def test_a_list_of_names_among_sentences_is_no_shift(sentences):

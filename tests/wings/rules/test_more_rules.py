@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -27,10 +28,12 @@ from transduce.text.rules import (
     SOURCE_LANGUAGE,
     SWAPPED,
     TARGET_LANGUAGE,
+    UNUSUAL_LENGTH,
     Checker,
     Rules,
 )
-from transduce.wings.rules.more_rules import LENGTH_RULES, MISREAD
+from transduce.wings.rules.lengths import Scale
+from transduce.wings.rules.more_rules import LENGTH_RULES, MISREAD, MoreRules
 
 WORDS = [
     *"„“…’€–",
@@ -123,6 +126,17 @@ def test_rules_that_are_always_on_are_counted_beside_the_others(ratio):
     long = {RATIO} if ratio else set()
     expected = [set(), long, long, {COPIED, LINE_BREAK}, {EMPTY, LINE_BREAK}]
     assert [{rule for rule in MEANINGS if each & BITS[rule]} for each in flags] == expected
+
+
+def test_a_length_is_unusual_beyond_four_standard_deviations():
+    """With 3 added to each length, 8 and 24 differ by 4 times the root of their mean."""
+    checker = MoreRules(Rules(0, False, LENGTH_RULES), [])
+    checker._scale = Scale(1.0, ratio=(0.0, 1.0), difference=(0.0, 1.0))
+    pairs = [("a" * 5, "b" * 21), ("a" * 5, "b" * 22), ("a" * 21, "b" * 5), ("a" * 22, "b" * 5)]
+    found = np.zeros(4, dtype=np.uint32)
+    checker.check(PairBatch(*map(list, zip(*pairs, strict=True))), found, [])
+    assert (found == BITS[UNUSUAL_LENGTH]).tolist() == [False, True, False, True]
+    assert not found[::2].any()
 
 
 GERMAN = "Der alte Mann geht jeden Morgen mit seinem Hund durch den Wald spazieren."
