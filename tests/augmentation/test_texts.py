@@ -63,6 +63,9 @@ def test_every_kind_of_typing_error_occurs_and_no_other(monkeypatch):
     assert {
         misspell("walk", Random(seed)) for seed in range(2_000)
     } == swapped | replaced | left_out | doubled
+    drawn = [misspell("walk", Random(seed)) for seed in range(2_000)]
+    for kind in (swapped, replaced, left_out, doubled):
+        assert sum(each in kind for each in drawn) / len(drawn) == pytest.approx(1 / 4, abs=0.04)
 
 
 @given(st.integers())

@@ -83,6 +83,7 @@ def test_few_pairs_tell_nothing_about_a_trained_direction(model):
 
 
 def test_only_the_first_pairs_are_translated(model, monkeypatch):
+    assert routes.ROUTE_SENTENCES == 200
     monkeypatch.setattr(routes, "ROUTE_SENTENCES", 5)
     some = made_of(model, pairs("it-en", 9), ["it-en"], ["de-en"])
     assert measure_routes(model, some, {}) == measure_routes(model, some[:5], {})
