@@ -79,6 +79,19 @@ def test_a_text_joins_the_translations_of_its_sentences():
         plain.assemble([first])
 
 
+def test_alternatives_of_a_sentence_with_tokens_are_its_other_translations():
+    plan = Plan(["Open {0} now."], "en", placeholder_tokens=True, options=TranslationOptions(3))
+    assert plan.sentences == [f"Open {A} now.", "Open now."]
+    first = made(f"Offen {A}.", -1.0, f"{A} auf.", "Weg.")
+    [found] = plan.assemble([first, made("Auf.", -4.0, "Zu.", "Zurück.")])
+    assert found.text == "Offen {0}."
+    # The third translation has lost its token, as the other form of the sentence has.
+    assert [(each.text, each.score, each.flags) for each in found.alternatives] == [
+        ("{0} auf.", -2.0, ()),
+        ("{0} Zurück.", -6.0, (GUESSED,)),
+    ]
+
+
 def test_equal_alternatives_of_a_text_are_one():
     plan = Plan(["a"], "en", options=TranslationOptions(4))
     [found] = plan.assemble([made("x", -1.0, "x", "y", "x", "z")])

@@ -12,19 +12,22 @@ from transduce.preparation.staging import StagedPairs, StagedTexts, StagingWrite
 from transduce.text.holdout import Part
 from transduce.text.holdout import sentences as hashes_of
 from transduce.text.pairs import Origin, Pair
+from transduce.text.rules import DUPLICATE, NEAR_DUPLICATE
 
 texts = st.text(st.characters(exclude_characters="\n", codec="utf-8"), max_size=12)
 rows = st.lists(st.tuples(texts, texts, st.sampled_from("fgh"), st.integers(1, 2**62)), max_size=12)
 
 
+RULES = {DUPLICATE: 1, NEAR_DUPLICATE: 2}
+
+
 def stage(folder: Path, pairs: Sequence[Pair], parts: Sequence[int], block: int) -> StagedPairs:
     with StagingWriter(folder, with_sentences=True) as writer:
         for start in range(0, len(pairs), block):
-            writer.append(
-                pairs[start : start + block],
-                np.array(parts[start : start + block], dtype=np.int8),
-                {},
-            )
+            some = slice(start, start + block)
+            lines = np.array([pair.origin.line for pair in pairs[some]], dtype="<u8")
+            hashes = {rule: lines * np.uint64(times) for rule, times in RULES.items()}
+            writer.append(pairs[some], np.array(parts[some], dtype=np.int8), hashes)
     return writer.finish(read=len(pairs))
 
 
@@ -39,6 +42,8 @@ def test_staged_pairs_are_read_back_by_part(tmp_path_factory, rows, block, data)
     staged = stage(tmp_path_factory.mktemp("staged") / "0", pairs, parts, block)
     assert staged.parts.tolist() == parts and staged.read == len(pairs)
     assert staged.origins(range(len(pairs))) == [pair.origin for pair in pairs]
+    for rule, times in RULES.items():
+        assert staged.hashes(rule).tolist() == [times * pair.origin.line for pair in pairs]
     for part in (Part.TRAIN, Part.HELD_OUT):
         expected = [pair for pair, its in zip(pairs, parts, strict=True) if its == part]
         assert list(staged.pairs(part)) == expected

@@ -1,5 +1,6 @@
 """A teacher's translations become a corpus, whatever interrupts the preparation."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from transduce import load
 from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import CUT, LOOP
+from transduce.model_folder import describe
 from transduce.preparation.prepared import Prepared
 from transduce.system.errors import UserError
+from transduce.system.files import digest
 from transduce.wings.synthetic import distill as distilling
 from transduce.wings.synthetic.distill import distill
 
@@ -88,6 +91,11 @@ def test_other_settings_than_those_of_an_interrupted_call_are_refused(
     journal = tmp_path / ".out.translations.jsonl"
     lines = journal.read_text().splitlines()
     assert len(lines) == 1 + len(TEXTS)
+    call = json.loads(lines[0])
+    weights = digest(describe(teacher).weights)
+    assert (call["teachers"], call["weights"]) == (str(teacher), weights)
+    assert (call["engine"], call["direction"]) == ("torch", str(translator.direction or ""))
+    assert call["beam_size"] == translator.config.beam_size
     other = replace(translator, config=replace(translator.config, beam_size=2))
     with pytest.raises(UserError, match="was made with another model, engine, text or options"):
         distill(other, [teacher], data, tmp_path / "out")
