@@ -13,6 +13,7 @@ from lxml import etree
 from marked_texts import MARKUP, MESSAGES, PLAIN, WORDS, links
 from transduce.decoding.plan import LOST, Plan
 from transduce.decoding.types import BLANK_TRANSLATION, TERM, Term, Translation, TranslationOptions
+from transduce.inline import placeholders
 from transduce.inline.markup import speller
 from transduce.inline.placeholder_removal import is_text, without_words
 from transduce.inline.placeholders import (
@@ -96,6 +97,7 @@ def test_copied_words_keep_their_place(data: st.DataObject, text: str) -> None:
         ("A dog<sup>1</sup> runs.<sup><a href='#2'>[2]</a></sup> Yes.", "A dog runs. Yes."),
         ("A dog<sup><a>*</a></sup> runs <b>5</b> m<sup>2</sup>.", "A dog runs 5 m."),
         ("H<sub>2</sub>O, <sup>1</sup> and (<sup>2</sup>), all:<b>3</b>", "H2O, 1 and (2), all:3"),
+        ("The 5<sup>th</sup> dog.<sup>1 2</sup> A<sub>n</sub>", "The 5th dog.1 2 An"),
     ],
 )
 def test_an_element_without_letters_behind_a_word_is_no_text(source: str, masked: str) -> None:
@@ -254,6 +256,13 @@ def test_crossing_tags_do_not_split_an_element(tags: tuple[str, str], texts: lis
         said = (" ".join(reversed(sentence.split())) for sentence in plan.sentences)
         (translation,) = plan.assemble([Translation(each, 0.0, ()) for each in said])
         etree.fromstring(f"<x>{translation.text}</x>")  # raises an error unless it is well-formed
+
+
+@pytest.mark.parametrize(("most", "kinds"), [(1, ["half", "half", "pair"]), (2, ["pair", "pair"])])
+def test_more_nested_tags_than_there_may_be_stay_unpaired(most, kinds, monkeypatch) -> None:
+    monkeypatch.setattr(placeholders, "MAX_OPEN_TAGS", most)
+    marks = mask("<b>red <i>dog and</i> cat</b>", MARKUP_TEXT).marks
+    assert sorted(mark.kind for mark in marks) == kinds
 
 
 def test_escaped_tags_are_tags() -> None:
