@@ -1,6 +1,7 @@
 """Which models are loaded, with which options, and what is refused."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from models import SIZES, make_model, publish_model
 from transduce.config.parse import configure
 from transduce.config.schema import DataConfig
 from transduce.decoding.loading import (
+    _fallback,
     check_directions,
     decode_config,
     describe_models,
@@ -22,7 +24,7 @@ from transduce.decoding.loading import (
     shared_tokenizer,
 )
 from transduce.model.build import build
-from transduce.system.errors import UserError
+from transduce.system.errors import DamagedError, UnusableModelError, UserError
 from transduce.system.files import write_folder
 from transduce.text.languages import Direction
 from transduce.tokens.tokenizer import Tokenizer
@@ -75,6 +77,49 @@ def test_what_can_not_be_loaded_is_named(model, tmp_path):
             load([model, tmp_path / "export"])
         with pytest.raises(UserError, match="An export has its own engine"):
             load(tmp_path / "export", engine="torch")
+
+
+def test_an_export_is_described_by_its_own_files(model, tmp_path):
+    if not export_engine_is_known(tmp_path):
+        pytest.skip("no engine of exports is installed")
+    with write_folder(tmp_path / "export") as aside:
+        for name in ("config.toml", "tokenizer.model"):
+            shutil.copy(model / name, aside / name)
+        (aside / "encoder.onnx").write_text("e")
+    described = describe_models([tmp_path / "export"], {"decode.beam_size": 9})
+    assert described.descriptions == [] and described.folders == [tmp_path / "export"]
+    assert (described.config.decode.beam_size, described.config.data.max_length) == (9, 77)
+    (tmp_path / "export" / "encoder.onnx").write_text("d")
+    with pytest.raises(DamagedError, match=r"encoder\.onnx is damaged"):
+        describe_models([tmp_path / "export"], {})
+
+
+def export_engine_is_known(folder: Path) -> bool:
+    (folder / "encoder.onnx").touch()
+    return bool(export_engine(folder))
+
+
+def test_torch_translates_for_another_engine_while_the_model_is_the_same(
+    model, tmp_path, monkeypatch
+):
+    shutil.copytree(model, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path)
+    described = describe_models([Path("copy")], {})
+    fallback = _fallback(described)
+    monkeypatch.chdir("/")
+    engine = fallback.engine
+    assert engine.name == "torch" and str(engine.device) == "cpu"
+    manifest = tmp_path / "copy" / "manifest.json"
+    manifest.write_text(manifest.read_text() + " ")
+    monkeypatch.chdir(tmp_path)
+    again = _fallback(described)
+    manifest.write_text(manifest.read_text() + " ")
+    with pytest.raises(UnusableModelError, match="copy has changed since it was loaded"):
+        again.engine  # noqa: B018
+    manifest.unlink()
+    with pytest.raises(UnusableModelError, match="copy has changed since it was loaded"):
+        again.engine  # noqa: B018
+    assert fallback.engine is engine, "it stays open"
 
 
 def test_options_of_the_search_may_change(model):
