@@ -90,3 +90,8 @@ def test_only_the_first_long_texts_are_examined(monkeypatch):
     texts = (read.append(text) or text for text in [*ENGLISH[:30], *GERMAN * 9])
     assert share_of_wrong_texts(texts, "de", {"de", "en"}) == 1
     assert len(read) == 30
+
+
+def test_an_unknown_language_is_infinitely_less_likely():
+    known, unknown = (identifier().gaps([ENGLISH[0]], label)[0] for label in ("en", "xx"))
+    assert (known, unknown) == (0, np.inf)

@@ -20,6 +20,7 @@ from transduce.text.pairs import (
     are_documents,
     are_line_aligned,
     by_direction,
+    check_file_names,
     expand_folders,
     first_of_each_direction,
     read_pairs,
@@ -393,3 +394,26 @@ def test_what_can_not_be_read_as_a_corpus_is_named(tmp_path):
         list(read_pairs([str(tmp_path / "a.csv")]))
     with pytest.raises(UserError, match=r"a.xyz: the suffix does not name a bilingual format"):
         list(read_pairs([str(tmp_path / "a.xyz")]))
+
+
+@pytest.mark.parametrize(
+    ("names", "is_refused"),
+    [
+        (("en", "de"), False),
+        (("de", "en"), True),
+        (("de", "fr"), True),  # the source is the target's language
+        (("fr", "en"), True),
+        (("fr", "it"), False),
+        (("en_US", "en_GB"), False),
+    ],
+)
+def test_names_of_files_in_the_other_languages_are_refused(names, is_refused):
+    files = [f"a.{name}" for name in names]
+    if is_refused:
+        with pytest.raises(UserError, match="for en and de, but their names say"):
+            check_file_names(files, ("en", "de"))
+    else:
+        check_file_names(files, ("en", "de"))
+    check_file_names(["en.tsv", "de.tsv"], ("en", "de"))
+    with pytest.raises(UserError, match="but their names say en_GB and en_US"):
+        check_file_names(["a.en_GB", "a.en_US"], ("en_US", "en_GB"))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from documents import PO, read, written
 from transduce.system.errors import UserError
 from transduce.text.formats import read_document
+from transduce.wings.documents import po
 from transduce.wings.documents.po import CREDITS, read_translated_po
 
 STRINGS = st.text(
@@ -306,3 +307,35 @@ def test_only_changed_translations_are_marked() -> None:
     assert again.write(kept).decode() == PO
     one = document.write(["Zu", *("" for _ in document.texts[1:])]).decode()
     assert one.count("#, fuzzy\n") == 1 and "#, fuzzy\nmsgctxt" in one
+def test_line_ends_and_the_width_of_lines_are_kept() -> None:
+    text = 'msgid "a"\r\nmsgstr ""\r\n\r\nmsgid "b"\r\nmsgstr "c"\r\n'
+    words = " ".join(["fourteen chars"] * 12)
+    filled = written(read("a.po", text), lambda _: words)
+    assert filled.count("\r\n") == filled.count("\n") > 7
+    assert [pair[:2] for pair in read_translated_po([filled.encode()], "a.po", "de")] == [
+        ("a", words),
+        ("b", "c"),
+    ]
+    quoted = [line for line in filled.split("\r\n") if line.startswith('"')]
+    assert [len(line) for line in quoted] == [77, 77, 31], "a blank ends each line but the last"
+
+
+def test_a_header_without_an_encoding_gets_ours() -> None:
+    header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset={}\\n"\n\nmsgid "a"\nmsgstr ""\n'
+    for declared, expected in (
+        ("CHARSET", "UTF-8"),
+        ("ASCII", "UTF-8"),
+        ("ISO-8859-1", "ISO-8859-1"),
+    ):
+        document = read("a.po", header.format(declared))
+        assert written(document, lambda _: "b") == header.format(expected).replace(
+            'str ""', 'str "b"'
+        )
+
+
+def test_a_line_without_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(po, "MAX_STRING_CHARACTERS", 20)
+    for before, line in (("", 1), ("#\n#\n", 3)):
+        with pytest.raises(UserError, match=rf"a\.po:{line}: the line has more than 20 characters"):
+            list(read_translated_po([before.encode(), b"#" * 21], "a.po", "de"))
+    assert list(read_translated_po([b"#" * 20], "a.po", "de")) == []

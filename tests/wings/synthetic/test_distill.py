@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from transduce.model_folder import describe
 from transduce.preparation.prepared import Prepared
 from transduce.system.errors import UserError
 from transduce.system.files import digest
+from transduce.text.clean import Cleaning
+from transduce.text.pairs import Origin, Pair
 from transduce.wings.synthetic import distill as distilling
 from transduce.wings.synthetic.distill import distill
 
@@ -109,3 +112,19 @@ def test_other_settings_than_those_of_an_interrupted_call_are_refused(
         patch.setattr(Translator, "translate_sentences", never)
         found = distill(translator, [teacher], data, tmp_path / "out")
     assert not journal.exists() and found.facts.pairs > 0
+
+
+@pytest.mark.parametrize(
+    ("max_length", "max_tokens", "kept"),
+    [(3, 0, "abc"), (3, 2, "ab"), (2, 9, "ab"), (5, 5, "abcd")],
+)
+def test_sources_are_as_long_as_the_teacher_can_read(max_length, max_tokens, kept, monkeypatch):
+    monkeypatch.setattr(distilling, "CHUNK", 3)
+    pairs = [Pair(text, "", Origin("f", i)) for i, text in enumerate(("a", "abcd", "ab", "abc"))]
+    lengths = SimpleNamespace(max_tokens=max_tokens, lengths=lambda texts: [*map(len, texts)])
+    cleaning = Cleaning()
+    found = [
+        pair.source for pair in distilling._fitting(iter(pairs), lengths, max_length, cleaning)
+    ]
+    assert found == [pair.source for pair in pairs if len(pair.source) <= len(kept)]
+    assert cleaning.counts.get("too-long", 0) == 4 - len(found)
