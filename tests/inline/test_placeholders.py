@@ -18,10 +18,13 @@ from transduce.inline.markup import speller
 from transduce.inline.placeholder_removal import is_text, without_words
 from transduce.inline.placeholders import (
     Masked,
+    Patch,
     cut,
     intact,
     mask,
+    moved,
     original,
+    weave,
 )
 from transduce.inline.placing import copied, restore
 from transduce.inline.segments import split, whole_words
@@ -401,3 +404,26 @@ def test_a_term_that_is_masked_is_flagged(source: str, flags: tuple[str, ...]) -
         [replace(BLANK_TRANSLATION, text=each) for each in plan.sentences]
     )
     assert (translation.text, translation.flags) == ("Write to a@b.de now.", flags)
+
+
+def test_two_insertions_in_one_place_need_one_blank() -> None:
+    both = [Patch(1, 1, "X", before=True), Patch(1, 1, "Y", before=True)]
+    assert weave("ab", both) == "a XYb"
+    assert weave("a b", [Patch(1, 1, "X", before=True), Patch(3, 3, "Y", before=True)]) == "a X b Y"
+
+
+def test_a_span_moves_with_its_text() -> None:
+    tags = [Patch(0, 0, "<b>"), Patch(3, 3, "</b>", after=True)]
+    assert moved("abc de & f", tags, (4, 6)) == (11, 13)
+    assert moved("abcde", tags, (3, 5)) == (11, 13), "behind the blank"
+    assert moved("a & b", [], (4, 5), lambda text: text.replace("&", "&amp;")) == (8, 9)
+    assert moved("a & b", [], (2, 3), lambda text: text.replace("&", "&amp;")) == (2, 7)
+
+
+def test_tags_around_a_sentence_stay_outside_it() -> None:
+    masked = mask("<b>One dog.</b> <i>Two {0}</i> cats.", MARKUP_TEXT)
+    assert masked.text == "One dog. Two {0} cats."
+    gaps, [first, second] = cut(masked, [(0, 8), (9, 22)])
+    assert gaps == ["<b>", "</b> ", ""]
+    assert first.marks == () and [mark.kind for mark in second.marks] == ["pair", "word"]
+    assert second.marks[0][1:3] == (0, 7)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import h11
 import pytest
 
 from servers import Echo
@@ -235,3 +236,39 @@ def test_a_late_body_is_refused() -> None:
     after = [body(False), gone]
     found = conversation(after, reads=2, late=0.15, content_length="1")
     assert found[0] == ["http.request", "http.disconnect"]
+
+
+def test_errors_of_clients_are_not_logged() -> None:
+    logged: list[Any] = []
+    loop: Any = SimpleNamespace(default_exception_handler=logged.append)
+    contexts = [
+        {"exception": error} for error in (h11.RemoteProtocolError("x"), ValueError("y"), None)
+    ]
+    for context in [*contexts, {}]:
+        network._log_unless_client(loop, context)
+    assert logged == [*contexts[1:], {}]
+
+
+def test_a_server_that_ends_accepts_who_waits(monkeypatch: Any) -> None:
+    """As long as somebody waits, but no longer than ACCEPT_SECONDS."""
+    ended: list[str] = []
+
+    async def ends(*_: Any) -> None:
+        ended.append("shutdown")
+
+    async def passes(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr(network.uvicorn.Server, "shutdown", ends)
+    monkeypatch.setattr(network, "asyncio", SimpleNamespace(sleep=passes))
+    monkeypatch.setattr(network, "time", SimpleNamespace(monotonic=lambda: now))
+    server: Any = network._Server.__new__(network._Server)
+    server.servers = [SimpleNamespace(close=lambda: ended.append("close"))]
+    for waiting, seconds in ((0, 0.2), (3, 0.23), (1000, 1.2)):
+        now, left = 0.0, iter([True] * waiting)
+        select = SimpleNamespace(select=lambda *_, left=left: [next(left, False)])
+        monkeypatch.setattr(network, "select", select)
+        asyncio.run(server.shutdown(["socket"]))
+        assert now == pytest.approx(seconds, abs=0.011)
+        assert ended[-2:] == ["close", "shutdown"]
