@@ -76,6 +76,9 @@ OWN_TESTS = {
     "wings/serving/access.py": tuple(
         f"wings/serving/test_{name}.py" for name in ("access", "keys", "limits")
     ),
+    "wings/serving/service.py": tuple(
+        f"wings/serving/test_{name}.py" for name in ("service", "serving", "limits")
+    ),
     "wings/serving/batching.py": ("wings/serving/test_request_batching.py",),
     "wings/terms/placement.py": ("wings/terms/test_placement.py", "wings/terms/test_glossary.py"),
 }

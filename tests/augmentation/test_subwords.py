@@ -144,3 +144,8 @@ def test_a_word_ends_with_its_sentence():
     rows = pack([[1], [], [2, 0, 1], [2], [1, 2], []])
     assert sampler.sample(rows, np.random.default_rng(1)).lists() == rows.lists()
     assert sampler.sample(pack([]), np.random.default_rng(1)).lists() == []
+
+
+def test_a_single_character_needs_no_random_number():
+    sampler = sampler_of({"a": -1.0, "b": -1.0})
+    assert sampler._segment([1], iter([]).__next__) == [1]

@@ -71,7 +71,7 @@ def test_an_evaluation_is_that_of_its_parts(model, direction):
     assert found.perplexity == perplexity(
         [each.log_prob for each in found.scored], counts, references
     )
-    assert found.perplexity.num_tokens == sum(counts) and found.seconds > 0
+    assert found.perplexity.num_tokens == sum(counts) and 0 < found.seconds < 60
     by_name = metrics("char")
     outputs = [each.text for each in found.translations]
     assert [(each.name, each.value) for each in found.scores] == [

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marked_texts import PLAIN, WORDS, links
+from transduce.inline.markup import speller
 from transduce.inline.placeholder_removal import without_words
 from transduce.inline.placeholders import (
     Mark,
@@ -246,3 +247,22 @@ def test_tags_inside_a_word_move_to_its_nearer_edge() -> None:
         (14, 14, "<14>"),
     ]
     assert around() == [first, second]
+
+
+def test_a_point_is_beside_the_translation_of_its_neighbour() -> None:
+    links = [((0, 2), (4, 6), 0.9), ((3, 5), (0, 2), 0.9)]
+    made = placing("ab cd", "CD (AB)", links)
+    places = [
+        made._point(Mark("point", place, place, "", before=before))
+        for place in (0, 5, 2, 3)
+        for before in (False, True)
+    ]
+    # Behind "ab", or before "cd" if a blank comes before it.
+    assert places == [0, 0, 7, 7, 6, 0, 6, 0]
+    assert not made.guessed
+
+
+def test_spans_of_a_translation_move_behind_what_is_escaped() -> None:
+    text = "<b>x</b> &amp; y"
+    restored = restore(mask(text, MARKUP_TEXT), "x & y", [((0, 1), (0, 1), 1.0)], speller(text))
+    assert restored.text == text and restored.moved((4, 5)) == (15, 16)

@@ -43,6 +43,7 @@ from transduce.text.rules import (
     RATIO,
     Rules,
 )
+from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import Vocabulary
 
@@ -270,6 +271,21 @@ def test_long_pairs_are_left_out_and_files_are_numbered(tmp_path):
     [fewer] = encode_part(staged, ["f", "h", "g"], tokenizer, longest - 1, Cleaning())
     assert len(fewer.source.lengths) < 2 and isinstance(tokenizer.source, Vocabulary)
     assert np.array_equal(fewer.files, fewer.files)
+
+
+def test_labels_that_a_parser_does_not_know_are_named(tmp_path):
+    known, new = (f"(S (NP{label} 0) NN )" for label in ("", "-X"))
+    trees = [f"(S (NP {ALL_MARKS} NN )", "(S )"]
+    parser = Tokenizer.train(WORDS, trees, vocab_size=330, joint=False, symbols=True)
+    data = data_of_files(symbols=True, joint=False, placeholders="kept", holdout=0, max_ratio=0)
+    good = read_part(iter(numbered(("ka lo", known), ("mi", "(S )"))), data, tmp_path / "0")
+    [encoded] = encode_part(good, ["f"], parser, 99, Cleaning())
+    assert len(encoded.target.lists()) == 2
+    bad = read_part(iter(numbered(("ka", "(S )"), ("lo", new))), data, tmp_path / "1")
+    with pytest.raises(UserError, match=r"f, line 2: the label 'NP-X' is not in the parser's"):
+        list(encode_part(bad, ["f"], parser, 99, Cleaning()))
+    flat = Tokenizer.train(WORDS, ["(S )"], vocab_size=330, joint=False, symbols=True)
+    assert list(encode_part(bad, ["f"], flat, 99, Cleaning())), "its symbols are no trees"
 
 
 def test_pairs_get_the_directions_that_the_model_has():

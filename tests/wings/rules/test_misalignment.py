@@ -13,6 +13,7 @@ from transduce.wings.rules.misalignment import (
     MAX_SHIFT_LINES,
     SHIFT_COST_NATS,
     Shift,
+    _is_evident,
     _length_odds,
     _likeliest_path,
     _may_change,
@@ -222,6 +223,7 @@ def test_evidence_of_lengths_by_hand():
     assert (odds[50] == 0).all() and odds[60, middle] == odds[55, middle + 5] == 0
     assert (odds[0, :middle] == 0).all() and (odds[-1, middle + 1 :] == 0).all()
     rows = [row for row in range(101) if row not in (50, 60)]
+    assert ratios[rows, middle] == pytest.approx(0, abs=1e-12)
     assert (odds[rows, middle] == 2.0).all() and odds.min() == -3.0
     # Standard deviations: the least, 0.05, and those of both sides together.
     spread = 1.4826 * np.median(np.abs(logs[rows] - np.median(logs[rows])))
@@ -235,3 +237,18 @@ def test_evidence_of_lengths_by_hand():
     assert len(near) > 5
     blank, nothing = _length_odds(np.zeros(60, int), np.zeros(60, int))
     assert (blank == 0).all() and np.isnan(nothing).all()
+
+
+@pytest.mark.parametrize(
+    ("here", "spread", "is_evident"),
+    [(0.45, 0.2, True), (0.55, 0.2, False), (0.75, 0.05, True), (0.85, 0.05, False)],
+)
+def test_a_shift_fits_clearly_better_than_others(here, spread, is_evident):
+    """By 2.5 standard deviations of the misfits, which are 1 on average, and by 0.2 at least."""
+    columns = 2 * MAX_SHIFT_LINES + 1
+    misfits = np.where(np.arange(columns) % 2, 1 + spread, 1 - spread)
+    at = MAX_SHIFT_LINES + 3
+    misfits[[at, at + 1]] = here, 1 - spread * (-1) ** (at + 1)
+    misfits[MAX_SHIFT_LINES] = 1 + spread
+    ratios = np.stack((misfits, -misfits))
+    assert _is_evident(3, ratios, np.zeros((2, columns))) is is_evident

@@ -32,6 +32,7 @@ from transduce.wings.terms.constraints import (
     ConstraintSelector,
     Progress,
     SentenceConstraints,
+    _candidates,
     _joins,
 )
 from transduce.wings.terms.glossary import (
@@ -240,3 +241,11 @@ def test_forbidden_sequences_get_no_probability():
     its.progress = {(1, 4): NOTHING, (1, 5): NOTHING}
     its.prepare([[1, 4], [1, 5]], totals)
     assert (totals == -torch.inf).nonzero().tolist() == [[0, 5], [0, 6], [1, 6]]
+
+
+def test_candidates_are_the_best_of_each_hypothesis_and_of_all():
+    """Two hypotheses of five tokens: the best ones of all are of the first."""
+    totals = torch.tensor([[[-9.0, -9, -8, -1, -2], [-20, -30, -25, -19, -18]]])
+    steps = [[{}, {2: [(0, ())], 4: [(1, ())]}]]
+    found = _candidates(totals, steps, 2)[0].tolist()
+    assert found == [3, 9, EOS, 5 + EOS, 7, 9, 3, 4]
