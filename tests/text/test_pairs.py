@@ -19,6 +19,7 @@ from transduce.text.pairs import (
     _as_line,
     are_documents,
     are_line_aligned,
+    are_trees,
     by_direction,
     check_file_names,
     expand_folders,
@@ -417,3 +418,15 @@ def test_names_of_files_in_the_other_languages_are_refused(names, is_refused):
     check_file_names(["en.tsv", "de.tsv"], ("en", "de"))
     with pytest.raises(UserError, match="but their names say en_GB and en_US"):
         check_file_names(["a.en_GB", "a.en_US"], ("en_US", "en_GB"))
+
+
+def test_one_file_of_trees_or_documents_is_enough(tmp_path):
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.tsv").touch()
+    for names, trees, documents in (
+        (["a.mrg", "b.tsv"], True, False),
+        (["a.tsv", "b.html"], False, True),
+        ([str(tmp_path / "texts")], False, False),
+        ([], False, False),
+    ):
+        assert (are_trees(names), are_documents(names)) == (trees, documents)

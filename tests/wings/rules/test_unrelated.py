@@ -136,6 +136,9 @@ def test_the_threshold_is_as_high_as_its_precision_allows():
     assert _threshold(np.array([1.0, 2.0]), np.array([np.nan])) == -np.inf
     equal = np.array([0.1] * 10 + [float(np.quantile(random, 0.98))] * 90)
     assert _threshold(equal, random) == pytest.approx(0.98), "pairs at the threshold are not found"
+    # A fifth is unrelated; of it, 98 % would be found, among two fifths: 0.196 are less than half of 0.4.
+    many = np.array([0.2] * 10 + [0.7] * 30 + [2.0] * 60)
+    assert _threshold(many, random) == pytest.approx(0.8)
     low = np.concatenate((np.linspace(0.81, 0.97, 40), np.linspace(1, 2, 60)))
     assert _threshold(low, random) == pytest.approx(0.8), (
         "no pair is below the median of mixed pairs"

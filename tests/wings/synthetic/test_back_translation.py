@@ -427,6 +427,15 @@ def test_a_reverse_model_without_text_is_refused(place, straight, tmp_path, caps
     assert status and "The reverse model translates monolingual text. Give this text" in said
 
 
+def test_standard_input_is_not_read_several_times(place, tmp_path):
+    files = [str(place / f"train.{side}") for side in ("src", "tgt")]
+    own = {"data.corpora": [{"files": files}], "data.source": "xx", "data.target": "yy"}
+    with pytest.raises(UserError, match="Standard input can't be read several times"):
+        back_translation.with_back_translations(
+            Settings.of(own), tmp_path / "out", ["-"], None, None, False
+        )
+
+
 @pytest.mark.parametrize(
     ("tables", "why"),
     [

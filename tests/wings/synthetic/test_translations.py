@@ -69,6 +69,11 @@ def test_an_interrupted_call_translates_only_what_is_missing(count, tmp_path):
     assert run(tmp_path / "j") == (EXPECTED, [])
 
 
+def test_an_empty_journal_has_no_translations(tmp_path):
+    (tmp_path / "journal").touch()
+    assert list(begin(tmp_path / "journal", {"a": 1})) == []
+
+
 def test_a_journal_of_another_call_or_corpus_is_refused(tmp_path):
     run(tmp_path / "j", count=2)
     for changes in ({"beam": 5}, {"model": "n"}, {"more": 1}):

@@ -10,7 +10,7 @@ from transduce.wings.terms.glossary import (
     Match,
     segment,
 )
-from transduce.wings.terms.placement import _rivals, forbidden, is_added
+from transduce.wings.terms.placement import _overlap, _rivals, forbidden, is_added
 
 
 @pytest.mark.parametrize(
@@ -92,3 +92,9 @@ def test_the_spelling_of_a_rival_is_forbidden_unless_a_term_begins_with_it(token
         tokens == term.segmentations[0][: len(tokens)]
         for tokens in forbidden(tokenizer, {"": "Hund"}, [term])
     )
+
+
+def test_neighbours_do_not_overlap():
+    pairs = ((0, 2), (2, 4)), ((0, 3), (2, 4)), ((1, 2), (0, 4)), ((0, 1), (3, 4))
+    assert [_overlap(one, other) for one, other in pairs] == [False, True, True, False]
+    assert [_overlap(other, one) for one, other in pairs] == [False, True, True, False]
