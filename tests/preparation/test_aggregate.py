@@ -163,6 +163,7 @@ def test_pairs_that_share_a_sentence_with_a_replayed_one_are_dropped(stage, tmp_
     found = aggregate(data_of("real", "synthetic", **options), [parts[:1], parts[1:]], replayed)
     assert found.dropped == 3 and found.pairs == 13
     assert [pair.source for part in parts for pair in part.pairs(DROPPED)] == ["s 3", "s 5", "sx 7"]
+    assert aggregate(data_of("real"), [[stage([]), stage(numbered(3))]], replayed).pairs == 3
     # The validation files are not compared with the corpus. A pair with other placeholders is left out.
     assert [pair.target for pair in found.held_out] == ["another", "neu \ufdd0"]
     assert found.cleaning.counts == {PLACEHOLDERS_DIFFER: 1}

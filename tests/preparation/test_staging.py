@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transduce.preparation import staging
 from transduce.preparation.staging import StagedPairs, StagedTexts, StagingWriter
 from transduce.text.holdout import Part
 from transduce.text.holdout import sentences as hashes_of
@@ -79,3 +80,15 @@ def test_a_sample_of_a_very_large_corpus_is_the_same_however_it_is_cut(tmp_path)
             sample = StagedTexts([(each, 1) for each in corpora], every)
             assert list(sample) == [f"-{number}" for number in taken]
             assert len(sample) == len(taken)
+
+
+def test_pairs_that_are_left_out_are_counted_and_the_first_ones_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(staging, "LINES_KEPT", 2)
+    with StagingWriter(tmp_path / "0") as writer:
+        for rule, line in (("b", 1), ("a", 2), ("b", 3), ("b", 4)):
+            writer.leave_out(rule, line - 1, Origin("f", line))
+    staged = writer.finish(read=4)
+    assert staged.read == 4 and staged.left_out == {
+        "b": (3, [(0, Origin("f", 1)), (2, Origin("f", 3))]),
+        "a": (1, [(1, Origin("f", 2))]),
+    }
