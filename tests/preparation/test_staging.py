@@ -84,7 +84,7 @@ def test_a_sample_of_a_very_large_corpus_is_the_same_however_it_is_cut(tmp_path)
 
 def test_pairs_that_are_left_out_are_counted_and_the_first_ones_named(tmp_path, monkeypatch):
     monkeypatch.setattr(staging, "LINES_KEPT", 2)
-    with StagingWriter(tmp_path / "0") as writer:
+    with StagingWriter(tmp_path / "0", with_sentences=False) as writer:
         for rule, line in (("b", 1), ("a", 2), ("b", 3), ("b", 4)):
             writer.leave_out(rule, line - 1, Origin("f", line))
     staged = writer.finish(read=4)
