@@ -36,13 +36,15 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_model(tmp_path_factory.mktemp("loading") / "model", options, updates=1)
 
 
-def test_a_translator_has_the_options_of_its_model(model):
+def test_a_translator_has_the_options_of_its_model(model, tmp_path):
     translator = load(model, {"decode.max_extra_tokens": 5}, engine="torch", threads=1)
     assert (translator.config.beam_size, translator.config.max_extra_tokens) == (3, 5)
     assert translator.max_length == 77 and translator.directions == [Direction("en", "de")]
     assert not translator.has_tags and translator.fallback is None and translator.confidence is None
     assert translator.engine.name == "torch" and translator.scores.quality == {}
-    both = load([model, str(model)], engine="torch")
+    other = make_model(tmp_path / "other", {"decode.beam_size": 5}, updates=0)
+    both = load([model, str(other)], engine="torch")
+    assert both.config.beam_size == 3, "that of the first"
     assert len(both.engine.models) == 2
     [bundle, _] = load_models([model, model])
     assert bundle.config == describe_models([model], {}).config
@@ -104,7 +106,7 @@ def test_torch_translates_for_another_engine_while_the_model_is_the_same(
 ):
     shutil.copytree(model, tmp_path / "copy")
     monkeypatch.chdir(tmp_path)
-    described = describe_models([Path("copy")], {})
+    described = describe_models([Path("copy")], {})._replace(device="a GPU")
     fallback = _fallback(described)
     monkeypatch.chdir("/")
     engine = fallback.engine

@@ -252,3 +252,10 @@ def test_a_shift_fits_clearly_better_than_others(here, spread, is_evident):
     misfits[MAX_SHIFT_LINES] = 1 + spread
     ratios = np.stack((misfits, -misfits))
     assert _is_evident(3, ratios, np.zeros((2, columns))) is is_evident
+
+
+@pytest.mark.parametrize(("lines", "may_change"), [(9, False), (10, True)])
+def test_evidence_adds_up_over_lines(lines, may_change):
+    odds = np.zeros((lines + 5, 2 * MAX_SHIFT_LINES + 2))
+    odds[3 : 3 + lines, MAX_SHIFT_LINES + 2] = SHIFT_COST_NATS / 10 + 1e-9
+    assert _may_change(odds) is may_change
