@@ -149,3 +149,10 @@ def test_a_word_ends_with_its_sentence():
 def test_a_single_character_needs_no_random_number():
     sampler = sampler_of({"a": -1.0, "b": -1.0})
     assert sampler._segment([1], iter([]).__next__) == [1]
+
+
+def test_a_byte_in_a_word_stays_while_the_rest_is_drawn():
+    """The pieces are the byte, a, b and ab; all segmentations are equally likely."""
+    sampler = sampler_of({"<0>": None, "a": 0.0, "b": 0.0, "ab": 0.0})
+    drawn = [sampler._segment([3, 0], repeat(at).__next__) for at in (0.25, 0.75)]
+    assert drawn == [[3, 0], [1, 2, 0]]

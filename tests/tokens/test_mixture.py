@@ -53,7 +53,8 @@ def test_pairs_are_numbered_through(stores):
             source,
             target,
         ]
-        assert np.array(mixture.lengths(pair)).tolist() == [[len(source)], [len(target)]]
+        lengths = np.array(mixture.lengths(pair))
+        assert lengths.tolist() == [[len(source)], [len(target)]] and lengths.dtype == np.int64
         assert mixture.origin(index) == (store, store, line)
 
 
