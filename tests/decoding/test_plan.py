@@ -164,7 +164,7 @@ def test_numbers_and_terms_are_compared():
     plan = Plan(["On page 30."], "en")
     assert plan.assemble([made("Auf Seite 31.")])[0].flags == (OTHER_NUMBERS,)
     assert plan.assemble([made("Auf Seite 30.")])[0].flags == ()
-    changed = TranslationOptions(glossary=(Term("{0}", "x"), Term("dog", "dog")))
+    changed = TranslationOptions(glossary=(Term(" {0} ", "x"), Term("dog", " dog")))
     text = "A {0} dog."
     for options, flags in ((changed, (TERM,)), (TranslationOptions(), ())):
         plan = Plan([text], "en", options=options)

@@ -350,6 +350,7 @@ def test_an_imported_vocabulary_is_saved_with_its_pieces(tmp_path):
         with pytest.raises(UserError, match=r"tokenizer.pieces.json (is damaged|can't be read)"):
             Tokenizer.load(tmp_path / "one")
     Tokenizer.train(ENGLISH, [], vocab_size=300, quotes="“").save(tmp_path)
+    assert Tokenizer.load(tmp_path).quotes == "“"
     for damaged in ("{}", '{"curly_quotes": 1}', "["):
         (tmp_path / "tokenizer.normalization.json").write_text(damaged)
         with pytest.raises(UserError, match=r"tokenizer.normalization.json is damaged"):
