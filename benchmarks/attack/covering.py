@@ -56,7 +56,7 @@ OPTIONS = (
 )
 PROCESSES = {"subprocess.Popen", "os.fork", "os.posix_spawn", "socket.connect"}  # audited events
 MAX_MEMORY_BYTES = 16 << 30  # of a test's process, since a fault may ask for everything
-WAITING = 10  # times the limit in processor seconds: on a busy machine, or with a fault, tests may wait for longer
+WAITING = 5  # times the limit in processor seconds: on a busy machine, or with a fault, tests may wait for longer
 TIMEOUT = 124  # exit status, as of the command `timeout`
 
 
@@ -92,7 +92,7 @@ def preload() -> None:
 def run_forked(work: Callable[[], int], output: Path, seconds: float) -> int:
     """Run `work` in a forked process that writes to `output`. Returns its exit status, or TIMEOUT.
 
-    `seconds` limits the time of a processor, and ten times as many the whole time.
+    `seconds` limits the time of a processor, and WAITING times as many the whole time.
     """
     child = os.fork()
     if not child:
