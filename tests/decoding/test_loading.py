@@ -11,6 +11,7 @@ from corpora import reverse_texts
 from models import SIZES, make_model, publish_model
 from transduce.config.parse import configure
 from transduce.config.schema import DataConfig
+from transduce.decoding import loading
 from transduce.decoding.loading import (
     _fallback,
     check_directions,
@@ -51,6 +52,12 @@ def test_a_translator_has_the_options_of_its_model(model, tmp_path):
     assert transduce.load(model, engine="torch").translate(["ka lo"]) == load(
         str(model), engine="torch"
     ).translate(["ka lo"])
+
+
+def test_one_model_alone_has_a_confidence(model, monkeypatch):
+    monkeypatch.setattr(loading, "_confidence", lambda folder: folder)
+    assert load(model, engine="torch").confidence == model
+    assert load([model, model], engine="torch").confidence is None
 
 
 def test_what_can_not_be_loaded_is_named(model, tmp_path):

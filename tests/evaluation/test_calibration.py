@@ -195,3 +195,8 @@ def test_a_model_is_calibrated_by_its_own_translations(monkeypatch):
 def test_words_that_are_all_right_or_all_wrong_teach_nothing(seen):
     assert words_of(["dog cat", "cat"], ["cat dog", "cat"]) is None
     assert words_of(["dog", "cat"], ["x", "y"]) is None and not seen
+
+
+def test_a_sure_hypothesis_is_in_the_last_bin():
+    found = calibration_error(np.array([0.95, 1.0]), np.array([True, False]))
+    assert found == pytest.approx((0.95 + 1 - 1) / 2)
