@@ -131,6 +131,15 @@ def test_rules_are_counted_in_the_order_of_the_pairs_that_break_them_first(stage
     assert cleaning.lines[PLACEHOLDERS_DIFFER] == [Origin("z", 2), Origin("a", 1)]
 
 
+def test_pairs_left_out_at_one_place_keep_their_order(tmp_path):
+    with StagingWriter(tmp_path / "0", with_sentences=True) as writer:
+        for origin in (Origin("z", 1), Origin("a", 2)):
+            writer.leave_out(EMPTY, 0, origin)
+        writer.append(pairs_of("a|b"), np.zeros(1, dtype=np.int8), {})
+    leave_out([writer.finish(3)], data_of(), cleaning := Cleaning())
+    assert cleaning.lines[EMPTY] == [Origin("z", 1), Origin("a", 2)]
+
+
 def numbered(count: int, file: str = "f", mark: str = "") -> list[Pair]:
     return pairs_of(*(f"s{mark} {i}|t{mark} {i}" for i in range(count)), file=file)
 

@@ -68,7 +68,17 @@ def test_pairs_are_rewritten_corpus_by_corpus_and_cleaned_again(tmp_path):
     assert found.facts.left_out == {"cut-off": 2, "empty": 2, "duplicate": 2}
     made = learnt(found)
     assert len(made) == len(expected) - long and [pair for pair in expected if pair in made] == made
-    assert found.facts.pairs == len(made)
+    assert (found.facts.pairs, found.facts.dropped) == (len(made), 0)
+
+
+def test_placeholder_tokens_of_rewritten_pairs_are_no_damage(tmp_path):
+    rows = [*TEXTS[:20], ("ka {x} lo", "zu {x}"), ("mi \ue000", "ga")]
+    data = data_of(write(tmp_path / "a.tsv", rows), rules=("characters",), placeholders="masked")
+    found = prepare(
+        data, tmp_path / "data", vocab_size=lambda _: 330, rewrite=lambda pairs, _: pairs
+    )
+    assert learnt(found)[20:] == [("ka \ufdd0 lo", "zu \ufdd0")]
+    assert found.facts.left_out == {"characters": 1}
 
 
 def test_an_existing_vocabulary_encodes_a_corpus(tmp_path):
