@@ -14,8 +14,8 @@ from transduce.preparation.prepared import (
     Facts,
     Prepared,
     _multilingual,
+    check_pairs,
     is_prepared,
-    nothing_left,
     open_prepared,
     prepared_corpora,
     read_facts,
@@ -129,15 +129,25 @@ def test_ids_beyond_the_vocabulary_and_large_corpora_are_noticed(corpus, monkeyp
 
 
 def test_what_is_left_out_is_said_if_nothing_is_left():
-    data = DataConfig(corpora=(CorpusConfig(("a", "b")), CorpusConfig(("c",))))
-    assert str(nothing_left(data, Cleaning())).startswith(
-        "The corpus is empty: there are no lines in a, b, c."
-    )
+    corpora = CorpusConfig(("a", "b")), CorpusConfig(("c",))
+    one, several = DataConfig(corpora=corpora), DataConfig(corpora=corpora, directions=("x-y",))
     cleaning = Cleaning(read=3)
     cleaning.count("empty", Origin("a", 2))
-    assert str(nothing_left(data, cleaning)).startswith(
-        "No training pairs are left in a, b, c. Left out 1 of 3 pairs because of a blank side"
-    )
+    for data, pairs, counted, said in (
+        (one, [0, 0], Cleaning(), "The corpus is empty: there are no lines in a, b."),
+        (
+            one,
+            [0, 0],
+            cleaning,
+            "No training pairs are left in a, b. Left out 1 of 3 pairs because",
+        ),
+        (several, [1, 0], cleaning, "No training pairs are left in c. Left out 1 of 3"),
+    ):
+        with pytest.raises(UserError) as error:
+            check_pairs(data, pairs, counted)
+        assert str(error.value).startswith(said)
+    check_pairs(one, [0, 1], cleaning)
+    check_pairs(several, [2, 1], cleaning)
 
 
 @pytest.mark.parametrize(

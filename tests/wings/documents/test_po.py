@@ -307,6 +307,8 @@ def test_only_changed_translations_are_marked() -> None:
     assert again.write(kept).decode() == PO
     one = document.write(["Zu", *("" for _ in document.texts[1:])]).decode()
     assert one.count("#, fuzzy\n") == 1 and "#, fuzzy\nmsgctxt" in one
+
+
 def test_line_ends_and_the_width_of_lines_are_kept() -> None:
     text = 'msgid "a"\r\nmsgstr ""\r\n\r\nmsgid "b"\r\nmsgstr "c"\r\n'
     words = " ".join(["fourteen chars"] * 12)
