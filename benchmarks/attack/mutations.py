@@ -207,7 +207,9 @@ def _other_calls(call: ast.Call) -> Iterator[ast.AST]:
             other = _with(call.func, attr=OTHER_NAMES.get(name, name))
             inner = call.func.value
         case _:
-            name, other, inner = "", call.func, None
+            name = ""
+            other = call.func
+            inner = None
     if name in OTHER_NAMES and not (isinstance(other, ast.Name) and other.id == "mean"):
         yield _with(call, func=other)
     if name in CHANGES and inner is not None:

@@ -15,7 +15,6 @@ from transduce.training.announce import (
     _corpus,
     _has_languages,
     _risk_warnings,
-    _schedule_warnings,
     _training,
     _warnings,
     device_name,
@@ -81,7 +80,7 @@ def test_updates_and_epochs():
     )
     more = train(minutes=2.5, cooldown=100, risk_steps=50).train
     assert _training(more, TRIAL, "x") == (
-        "1,000 updates (2.0 epochs), at most 2.5 minutes, warm-up 200, cool-down 100, the last 50 of "
+        "1,000 updates (2.0 epochs), at most 2.5 min, warm-up 200, cool-down 100, the last 50 of "
         f"minimum-risk training, {more.precision} on x"
     )
 
@@ -145,51 +144,6 @@ def test_a_shorter_training_is_offered_for_a_long_one():
         in second
     )
     assert f"({updates / 1000:.0%}, {updates / 500:.1f} epochs)." in second
-
-
-@pytest.mark.parametrize(
-    ("changes", "updates", "said"),
-    [
-        ({}, math.inf, []),
-        ({"warmup": 499}, math.inf, []),
-        (
-            {"warmup": 500},
-            math.inf,
-            ["There will be about 1,000 updates, but the learning rate rises"],
-        ),
-        (
-            {"minutes": 5.0},
-            400.0,
-            ["5 minutes are enough for about 400 updates, but the learning rate rises"],
-        ),
-        ({"minutes": 5.0}, 401.0, []),
-        (
-            {"minutes": 5.0, "cooldown": 10},
-            900.0,
-            [
-                "5 minutes are enough for about 900 updates, but the learning rate falls over the "
-                "last 10 of 1,000: set train.steps to about 900"
-            ],
-        ),
-        (
-            {"cooldown": 1001},
-            math.inf,
-            ["There will be about 1,000 updates, but the learning rate falls"],
-        ),
-        ({"cooldown": 1000}, math.inf, []),
-    ],
-)
-def test_a_schedule_that_does_not_fit_is_named(changes, updates, said):
-    found = list(_schedule_warnings(train(**changes).train, updates))
-    assert len(found) == len(said)
-    assert all(text.startswith(start) for text, start in zip(found, said, strict=True))
-
-
-def test_the_numbers_of_a_schedule_are_named():
-    [rises] = _schedule_warnings(train(warmup=500).train, math.inf)
-    assert "rises over the first 500: allow more updates" in rises
-    [falls] = _schedule_warnings(train(minutes=5.0, cooldown=10).train, 900.0)
-    assert "falls over the last 10 of 1,000: set train.steps to about 900" in falls
 
 
 @pytest.mark.parametrize(
