@@ -11,8 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sacrebleu.metrics.chrf import CHRF
 from safetensors.torch import load_file
 from starlette.testclient import TestClient
@@ -26,7 +24,6 @@ from transduce import model_folder
 from transduce.commands.recipes import gather, with_direction
 from transduce.config.schema import DataConfig
 from transduce.config.settings import Settings
-from transduce.decoding.directions import find_pivot
 from transduce.decoding.types import TERM
 from transduce.evaluation.routes import measure_routes
 from transduce.preparation.aggregate import read_directed
@@ -1019,29 +1016,6 @@ def test_markup_and_terms_survive_a_pivot(model):
     assert pairs == results
     placed = ["pon" in found.text.split() for found in results]
     assert placed == [TERM not in found.flags for found in results] and any(placed)
-
-
-@given(
-    st.dictionaries(st.sampled_from(DIRECTIONS), st.floats(0, 100)),
-    st.sets(st.sampled_from(DIRECTIONS)),
-)
-def test_the_pivot_with_the_better_worse_half_is_chosen(scores, known):
-    directions = [Direction.parse(name) for name in sorted(known)]
-    for wanted in map(Direction.parse, DIRECTIONS):
-        pivots = [
-            code
-            for code in LANGUAGES
-            if Direction(wanted.source, code) in directions
-            and Direction(code, wanted.target) in directions
-        ]
-        quality = {
-            code: min(
-                scores.get(f"{wanted.source}-{code}", 0), scores.get(f"{code}-{wanted.target}", 0)
-            )
-            for code in pivots
-        }
-        found = find_pivot(directions, wanted, scores)
-        assert found is None if not pivots else quality[found] == max(quality.values())
 
 
 def test_a_server_lists_and_uses_pivots(model):

@@ -1,11 +1,12 @@
 """Runs tests in forked processes, and records which lines of the package each test runs: for mutants.py.
 
-A forked process has the large libraries already, so that a run of a quick test takes a second. Lines that only a
-subprocess of a test runs are not recorded.
+A forked process has the large libraries already, so that a run of a quick test takes half a second. The lines of a
+subprocess of a test are not recorded; but that the test has one is.
 """
 
 import importlib
 import json
+import math
 import os
 import resource
 import signal
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import Phase, settings
 
 PRELOADED = [
     "torch",
@@ -50,8 +52,11 @@ OPTIONS = (
     "addopts=",
     "-W",
     "ignore",
+    "--tb=line",
 )
+PROCESSES = {"subprocess.Popen", "os.fork", "os.posix_spawn", "socket.connect"}  # audited events
 MAX_MEMORY_BYTES = 16 << 30  # of a test's process, since a fault may ask for everything
+WAITING = 5  # times the limit in processor seconds: on a busy machine, or with a fault, tests may wait for longer
 TIMEOUT = 124  # exit status, as of the command `timeout`
 
 
@@ -59,9 +64,10 @@ class Test(NamedTuple):
     """A passing test, its time without the fixtures that it shares with others, and the lines that it runs."""
 
     name: str
-    seconds: float
+    seconds: float  # of a processor
     fixtures: dict[str, float]  # the seconds of each shared fixture
     lines: dict[str, set[int]]  # by file of the package, also of its fixtures
+    has_processes: bool  # whose lines are not recorded
 
     @property
     def alone(self) -> float:
@@ -84,13 +90,19 @@ def preload() -> None:
 
 
 def run_forked(work: Callable[[], int], output: Path, seconds: float) -> int:
-    """Run `work` in a forked process that writes to `output`. Returns its exit status, or TIMEOUT after `seconds`."""
+    """Run `work` in a forked process that writes to `output`. Returns its exit status, or TIMEOUT.
+
+    `seconds` limits the time of a processor, and WAITING times as many the whole time.
+    """
     child = os.fork()
     if not child:
         status = 70
         try:
             os.setsid()
             resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+            if seconds < math.inf:
+                limit = int(time.process_time() + seconds)
+                resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
             with output.open("wb") as file:
                 os.dup2(file.fileno(), 1)
                 os.dup2(file.fileno(), 2)
@@ -100,7 +112,7 @@ def run_forked(work: Callable[[], int], output: Path, seconds: float) -> int:
         finally:
             sys.stdout.flush()
             os._exit(status)
-    end = time.monotonic() + seconds
+    end = time.monotonic() + WAITING * seconds
     done = 0
     while not done and time.monotonic() < end:
         time.sleep(0.05)
@@ -110,7 +122,8 @@ def run_forked(work: Callable[[], int], output: Path, seconds: float) -> int:
     if not done:
         os.waitpid(child, 0)
         return TIMEOUT
-    return os.waitstatus_to_exitcode(status)
+    status = os.waitstatus_to_exitcode(status)
+    return TIMEOUT if status == -signal.SIGXCPU else status
 
 
 def run_tests(
@@ -123,13 +136,19 @@ def run_tests(
         os.environ.update(PYTHONPATH=str(source), PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1")
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(output.with_suffix(".hypothesis"))
         sys.path.insert(0, str(source))
-        return int(
-            pytest.main(
-                [*OPTIONS, "--basetemp", str(output.with_suffix(".temporary")), *tests], plugins
-            )
-        )
+        options = [*OPTIONS, "--basetemp", str(output.with_suffix(".temporary"))]
+        return int(pytest.main([*options, *tests], [FirstExample(), *plugins]))
 
     return run_forked(work, output, seconds)
+
+
+class FirstExample:
+    """A plugin of pytest: hypothesis stops at the first example that fails, and looks for no smaller one."""
+
+    def pytest_collection_finish(self) -> None:
+        phases = (Phase.explicit, Phase.generate)
+        settings.register_profile("first", settings.default, phases=phases, database=None)
+        settings.load_profile("first")
 
 
 class Recorder:
@@ -141,12 +160,17 @@ class Recorder:
         self.contexts = ["start"]  # the innermost is last
         self.seconds = defaultdict[str, float](float)  # by test or fixture
         self.fixtures: dict[str, list[str]] = {}  # by test that passed
+        self.processes = set[str]()  # tests and fixtures that have some
+        sys.addaudithook(
+            lambda event, _: self.processes.add(self.contexts[-1]) if event in PROCESSES else None
+        )
 
     def pytest_sessionstart(self) -> None:
         from coverage import Coverage
 
         self.coverage = Coverage(data_file=None, include=[f"{self.source}/*"])
         self.coverage.start()
+        self.coverage.switch_context(self.contexts[-1])
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -163,7 +187,7 @@ class Recorder:
 
     def record(self, context: str) -> Generator[None, Any, Any]:
         before = self.contexts[-1]
-        began = time.monotonic()
+        began = time.process_time()
         self.contexts.append(context)
         self.coverage.switch_context(context)
         try:
@@ -171,8 +195,8 @@ class Recorder:
         finally:
             self.contexts.pop()
             self.coverage.switch_context(before)
-            self.seconds[context] += time.monotonic() - began
-            self.seconds[before] -= time.monotonic() - began
+            self.seconds[context] += time.process_time() - began
+            self.seconds[before] -= time.process_time() - began
 
     def pytest_runtest_makereport(self, item: Any, call: pytest.CallInfo[None]) -> None:
         if call.when == "call" and not call.excinfo:
@@ -187,6 +211,7 @@ class Recorder:
                 for context in contexts:
                     lines[context].setdefault(os.path.relpath(file, self.source), []).append(line)
         recorded = {"seconds": self.seconds, "fixtures": self.fixtures, "lines": lines}
+        recorded["processes"] = [*self.processes]
         self.place.write_text(json.dumps(recorded), encoding="utf-8")
 
 
@@ -195,8 +220,8 @@ def record(source: Path, file: str, place: Path) -> None:
     run_tests(source, [file], place.with_suffix(".log"), 3600, [Recorder(source, place)])
 
 
-def read_tests(place: Path) -> list[Test]:
-    """The passing tests of a file."""
+def read_tests(place: Path) -> tuple[list[Test], dict[str, list[int]]]:
+    """The passing tests of a file, and the lines that their collection runs."""
     recorded = json.loads(place.read_text(encoding="utf-8"))
     seconds = recorded["seconds"]
     tests = []
@@ -207,5 +232,6 @@ def read_tests(place: Path) -> list[Test]:
             for file, numbers in recorded["lines"].get(context, {}).items():
                 lines[file].update(numbers)
         of_file = {f"{place.name}:{fixture}": seconds[fixture] for fixture in shared}
-        tests.append(Test(name, seconds[name], of_file, dict(lines)))
-    return tests
+        has_processes = not {name, *shared}.isdisjoint(recorded["processes"])
+        tests.append(Test(name, seconds[name], of_file, dict(lines), has_processes))
+    return tests, recorded["lines"].get("start", {})

@@ -1,67 +1,97 @@
-"""Plants faults in the source, one at a time, and runs the fast tests that run the changed lines.
+"""Plants faults in the source, one at a time, and runs the tests of the changed module.
 
     pip install -e '.[attack]' -c constraints.txt
-    python benchmarks/attack/mutants.py --minutes 60 [--seed 1] [--count 300] [--again] [--processes 2]
+    python benchmarks/attack/mutants.py --minutes 60 [--seed 1] [--count 300] [--areas text tokens] [--again]
 
-First, the script records which lines of the package each fast test runs. Then it plants the faults of faults.toml, and
-`--count` random small changes (mutations.py), evenly over the areas, and only on lines that a test runs. It runs the
-ten quickest tests that run a changed line. If these pass, it runs up to 90 seconds of the others, those first that run
-little else. The outcome is
+The tests of a module are those of its own file (tests/text/test_plain.py for text/plain.py); OWN_TESTS lists the
+exceptions, and a module without either has all tests of its area. First, the script records which lines of the
+package each of these tests runs. Then it plants the faults of faults.toml, and `--count` random small changes
+(mutations.py), evenly over the areas, in any line of a module. It runs the module's tests that run a changed line, the
+quickest first, up to 40 seconds of a processor. The outcome is
   failed     a test failed: the fault is noticed
   hung       the tests took too long: the fault is noticed
   survived   all these tests passed: a test is missing, unless faults.toml says why no test can fail
-`--folder` (build/mutants) keeps the copy of the source, the recorded lines, and an outcome per fault, so a campaign can
-be interrupted and resumed. `--again` runs all tests of the lines of the survivors. The exit status is 1 if faults
-survived for which no reason is given, or if tests fail without a fault.
+`--folder` (build/mutants) keeps the recorded lines, and an outcome per fault, so a campaign can be interrupted and
+resumed. `--again` runs only faults that have survived. At the end, the script prints a report in Markdown. The exit
+status is 1 if faults survived for which no reason is given.
 """
 
 import argparse
-import compileall
+import gc
+import inspect
 import json
+import math
 import multiprocessing
 import os
-import py_compile
 import random
 import re
 import shutil
 import sys
 import time
 import tomllib
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from importlib.util import find_spec
-from itertools import chain, zip_longest
+from contextlib import suppress
+from functools import cache, partial
+from itertools import chain, takewhile, zip_longest
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-from covering import TIMEOUT, Test, duration, preload, read_tests, record, run_tests
+import pytest
+from _pytest.main import pytest_runtestloop
+from covering import TIMEOUT, Test, duration, preload, read_tests, record, run_forked, run_tests
 from mutations import mutations
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+SOURCE = ROOT / "src"
+TESTS = ROOT / "tests"
 AREAS = {
-    "model": ("model/",),
-    "training": ("training/",),
-    "decoding": ("decoding/",),
-    "tokens": ("tokens/",),
-    "text, preparation": ("text/", "preparation/"),
-    "evaluation": ("evaluation/",),
-    "serving": ("wings/serving/",),
+    "text": "text",
+    "tokens": "tokens",
+    "preparation": "preparation",
+    "decoding": "decoding",
+    "evaluation": "evaluation",
+    "augmentation": "augmentation",
+    "terms": "wings/terms",
+    "rules": "wings/rules",
+    "export": "wings/export",
+    "synthetic": "wings/synthetic",
+    "training": "training",
+    "inline": "inline",
+    "documents": "wings/documents",
+    "serving": "wings/serving",
 }
-PLANTED = "planted by hand"
-# Tests of programs in other processes, whose lines are not recorded: run if all other tests pass.
-SUBPROCESS_TESTS = {"transduce/wings/serving/": "tests/wings/serving/test_serving.py"}
+# Test files of modules that have none of their own, or need another one, below tests/.
+OWN_TESTS = {
+    "tokens/vocabulary.py": ("tokens/test_vocabulary.py", "tokens/test_tokenizer.py"),
+    "decoding/plan.py": ("decoding/test_plan.py", "decoding/test_translator.py"),
+    "decoding/searcher.py": ("decoding/test_searcher.py", "decoding/test_translator.py"),
+    "inline/placeholder_removal.py": ("inline/test_placeholders.py",),
+    "wings/corpora/fetch/table.py": ("wings/corpora/test_fetch.py",),
+    "wings/documents/tmx.py": ("wings/documents/test_memories.py",),
+    "wings/export/marian_reader.py": ("wings/export/test_importing.py",),
+    "wings/serving/access.py": tuple(
+        f"wings/serving/test_{name}.py" for name in ("access", "keys", "limits")
+    ),
+    "wings/serving/service.py": tuple(
+        f"wings/serving/test_{name}.py" for name in ("service", "serving", "limits")
+    ),
+    "wings/serving/batching.py": ("wings/serving/test_request_batching.py",),
+    "wings/terms/placement.py": ("wings/terms/test_placement.py", "wings/terms/test_glossary.py"),
+}
+PLANTED = "planted"  # as an area: by hand
 BROWSER_TESTS = "test_page"  # the beginning of their names
-QUICKEST = 10  # tests of the first run
-MORE_SECONDS = 90.0  # of the tests of the second run, unless --again
-CONTROL_EVERY = 20  # faults between runs without a fault
-# Exit statuses: 2 is an error while collecting, 4 and 5 are ours.
-PASSED, FAILED, BROKEN = (
-    0,
-    (1, 2),
-    (4, 5, 70),
-)
+MAX_SECONDS = 40.0  # of a processor, for the tests of a fault
+SHOWN, MAX_SHOWN = (
+    30,
+    120,
+)  # characters of a changed line in the report: around the change, and in all
+# Exit statuses of pytest: 2 and 4 are errors while importing, 5 means that there are no tests.
+PASSED = 0
+BROKEN = (5,)
 
 
 class Fault(NamedTuple):
@@ -74,6 +104,19 @@ class Fault(NamedTuple):
     old: str  # the changed lines
     new: str
     content: bytes  # of the whole changed file
+
+    @property
+    def replaced(self) -> list[tuple[CodeType, CodeType]]:
+        """The functions that the fault changes, old and new; empty: it changes something else."""
+        old, new = (
+            list(functions_of(compile(content, self.file, "exec")))
+            for content in ((SOURCE / self.file).read_bytes(), self.content)
+        )
+        changed = set(range(self.line, self.last_line + 1))
+        if not changed.isdisjoint(lines_of_import(self.file)) or len(old) != len(new):
+            return []
+        pairs = [pair for pair in zip(old, new, strict=True) if pair[0] != pair[1]]
+        return pairs if all(one.co_freevars == two.co_freevars for one, two in pairs) else []
 
     @property
     def name(self) -> str:
@@ -104,13 +147,10 @@ def planted(source: Path) -> Iterator[Fault]:
         yield Fault(PLANTED, each["file"], line, last_line, each["old"], each["new"], content)
 
 
-def mutants(source: Path, area: str) -> Iterator[Fault]:
+def mutants(area: str) -> Iterator[Fault]:
     """All mutants of an area."""
-    paths = chain.from_iterable(
-        (source / "transduce" / folder).glob("*.py") for folder in AREAS[area]
-    )
-    for path in sorted(paths):
-        file = path.relative_to(source).as_posix()
+    for path in sorted((SOURCE / "transduce" / AREAS[area]).glob("*.py")):
+        file = path.relative_to(SOURCE).as_posix()
         content = path.read_bytes()
         source_lines = content.decode().splitlines()
         for each in mutations(content):
@@ -121,34 +161,55 @@ def mutants(source: Path, area: str) -> Iterator[Fault]:
             yield Fault(area, file, each.line, each.last_line, old, new, changed)
 
 
-def drawn(faults: Iterable[Fault], lines: dict[str, set[int]], draw: random.Random) -> list[Fault]:
-    """Faults in random order, at most one for each line that a test runs."""
-    tested = [
-        fault
-        for fault in faults
-        if not lines[fault.file].isdisjoint(range(fault.line, fault.last_line + 1))
-    ]
-    draw.shuffle(tested)
-    return [*{(fault.file, fault.line): fault for fault in reversed(tested)}.values()]
+def drawn(faults: Iterable[Fault], draw: random.Random) -> list[Fault]:
+    """Faults in random order, at most one for each line."""
+    shuffled = [*faults]
+    draw.shuffle(shuffled)
+    return [*{(fault.file, fault.line): fault for fault in reversed(shuffled)}.values()]
+
+
+def test_files(file: str) -> list[Path]:
+    """The files with the tests of a module."""
+    module = Path(file).relative_to("transduce")
+    own = TESTS / module.parent / f"test_{module.name}"
+    if names := OWN_TESTS.get(module.as_posix()):
+        return [TESTS / name for name in names]
+    if own.exists():
+        return [own]
+    in_folder = sorted(own.parent.rglob("test_*.py"))
+    return [path for path in in_folder if not path.name.startswith(BROWSER_TESTS)]
+
+
+def functions_of(code: CodeType) -> Iterator[CodeType]:
+    """The functions of a module and of its classes, without those inside of functions."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            is_function = constant.co_flags & inspect.CO_OPTIMIZED
+            yield from [constant] if is_function else functions_of(constant)
+
+
+@cache
+def lines_of_import(file: str) -> set[int]:
+    """The lines of a module that its import runs: what they define may matter in all tests of the module."""
+
+    def of(code: CodeType) -> Iterator[int]:
+        if not code.co_flags & inspect.CO_OPTIMIZED:  # not of a function
+            yield from (line for *_, line in code.co_lines() if line)
+            for constant in code.co_consts:
+                yield from of(constant) if isinstance(constant, CodeType) else ()
+
+    return {*of(compile((SOURCE / file).read_bytes(), file, "exec"))}
 
 
 class Campaign:
-    """The tests, the copy of the source, and the outcomes of a campaign."""
+    """The recorded tests and the outcomes of a campaign."""
 
-    def __init__(self, folder: Path, end: float, again: bool):
+    def __init__(self, folder: Path, end: float):
         self.folder = folder.resolve()
-        self.source = folder.resolve() / "original"
         self.end = end
-        self.again = again
         self.results = self.folder / "results.jsonl"
-        (folder / "lines").mkdir(parents=True, exist_ok=True)
-        if not self.source.exists():
-            shutil.copytree(ROOT / "src", self.source, ignore=shutil.ignore_patterns("__pycache__"))
-            # A fault may keep the size and the second.
-            by_content = py_compile.PycInvalidationMode.CHECKED_HASH
-            compileall.compile_dir(self.source, quiet=2, invalidation_mode=by_content)
+        (self.folder / "lines").mkdir(parents=True, exist_ok=True)
         self.outcomes = self.read_outcomes()
-        self.tests: list[Test] = []
 
     def read_outcomes(self) -> dict[str, dict[str, Any]]:
         """The last outcome of each fault."""
@@ -157,137 +218,193 @@ class Campaign:
         )
         return {each["name"]: each for each in map(json.loads, written)}
 
-    def record_lines(self, pool: ProcessPoolExecutor) -> None:
-        """Record the lines of test files that have changed since their lines were recorded."""
-        files = [
-            path
-            for path in sorted((ROOT / "tests").rglob("test_*.py"))
-            if not path.name.startswith(BROWSER_TESTS)
-        ]
-        places = [
-            self.folder / "lines" / f"{'.'.join(path.relative_to(ROOT).parts)}.json"
-            for path in files
-        ]
-        for path, place in zip(files, places, strict=True):
-            if not place.exists() or place.stat().st_mtime < path.stat().st_mtime:
-                pool.submit(record, self.source, path.relative_to(ROOT).as_posix(), place)
-        pool.shutdown()
-        self.tests = [test for place in places if place.exists() for test in read_tests(place)]
-        self.tests.sort(key=lambda test: test.alone)
-
-    def lines(self) -> dict[str, set[int]]:
-        """The lines of each file that any test runs."""
-        lines = defaultdict[str, set[int]](set)
-        for test in self.tests:
-            for file, numbers in test.lines.items():
-                lines[file] |= numbers
-        return lines
+    def recorded(self, fault: Fault, path: Path) -> tuple[list[Test], dict[str, list[int]]]:
+        """What `read_tests` returns for a file, recorded again if the tests or the module have changed."""
+        place = self.folder / "lines" / f"{'.'.join(path.relative_to(ROOT).parts)}.json"
+        newest = max(each.stat().st_mtime for each in (path, SOURCE / fault.file))
+        if not place.exists() or place.stat().st_mtime < newest:
+            record(SOURCE, path.relative_to(ROOT).as_posix(), place)
+        return read_tests(place) if place.exists() else ([], {})  # all may be slow
 
     def run_all(self, faults: list[Fault], process: int) -> None:
-        """Run faults that have no outcome yet, in a copy of the source for this process."""
-        place = self.folder / f"process-{process}"
-        shutil.rmtree(place, ignore_errors=True)  # it may hold the fault of a killed campaign
-        shutil.copytree(self.source, place / "src")
-        for number, fault in enumerate(faults):
-            if time.monotonic() < self.end:
-                self.run(fault, place, number % CONTROL_EVERY == 0)
+        """Run faults in a copy of the source for this process, those with the same files of tests together."""
+        source = self.folder / f"process-{process}" / "src"
+        shutil.rmtree(
+            source.parent, ignore_errors=True
+        )  # it may hold the fault of a killed campaign
+        shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__"))
+        groups: dict[tuple[Path, ...], list[Fault]] = {}
+        for fault in faults:
+            groups.setdefault(tuple(test_files(fault.file)), []).append(fault)
+        for files, group in groups.items():
+            if time.monotonic() > self.end:
+                return
+            quick = list[tuple[Fault, list[Test]]]()
+            slow = list[tuple[Fault, list[Test]]]()
+            for fault in group:
+                tests, is_quick = self.tests(fault)
+                (quick if is_quick else slow).append((fault, tests))
+            if quick:
+                names = [str(path.relative_to(ROOT)) for path in files]
+                output = source.with_name("session.txt")
+                if run_tests(source, names, output, math.inf, [Planter(self, source, quick)]):
+                    sys.exit(f"pytest can't run the tests: {output}")
+            for fault, tests in slow:
+                if time.monotonic() < self.end:
+                    run = partial(run_tests, source, ["-x", *(test.name for test in tests)])
+                    self.run(fault, source, tests, run)
 
-    def run(self, fault: Fault, place: Path, control: bool) -> None:
-        """Run the tests of a fault's lines, and write down the outcome. `control`: first run them without the fault."""
+    def tests(self, fault: Fault) -> tuple[list[Test], bool]:
+        """The tests of a fault's lines, the quickest first, and whether they need no other import of the module."""
         changed = set(range(fault.line, fault.last_line + 1))
-        covering = [
-            test for test in self.tests if not changed.isdisjoint(test.lines.get(fault.file, ()))
-        ]
-        if not covering:
-            print(f"No recorded test runs {fault.file}:{fault.line}.", flush=True)
-            return
-        # The quickest of each.
-        functions = {test.name.partition("[")[0]: test for test in reversed(covering)}
-        first = sorted(functions.values(), key=lambda test: test.alone)[:QUICKEST]
-        more: list[Test] = []
-        for test in sorted(
-            covering,
-            key=lambda test: -len(test.lines[fault.file]) / sum(map(len, test.lines.values())),
-        ):
-            if test not in first and (self.again or duration([*more, test]) < MORE_SECONDS):
-                more.append(test)
-        others = [
-            name for folder, name in SUBPROCESS_TESTS.items() if fault.file.startswith(folder)
-        ]
-        path = place / "src" / fault.file
+        recorded = list[Test]()
+        imported = set[int]()
+        for path in test_files(fault.file):
+            tests, lines = self.recorded(fault, path)
+            recorded += tests
+            imported.update(lines.get(fault.file, ()))
+        is_quick = bool(fault.replaced) and changed.isdisjoint(imported)
+        covering = recorded
+        if is_quick:
+            covering = [
+                test for test in recorded if not changed.isdisjoint(test.lines.get(fault.file, ()))
+            ] or [test for test in recorded if test.has_processes]
+        # A test that runs no line of the module may read what a cache or a table holds.
+        covering.sort(key=lambda test: (fault.file not in test.lines, test.alone))
+        chosen: list[Test] = []
+        for test in covering:
+            if not chosen or duration([*chosen, test]) < MAX_SECONDS:
+                chosen.append(test)
+        return chosen, is_quick
+
+    def run(
+        self, fault: Fault, source: Path, tests: list[Test], run: Callable[[Path, float], int]
+    ) -> None:
+        """Plant a fault, call `run(its output, its limit in seconds)` for a status of pytest, and write the outcome."""
+        path = source / fault.file
         original = path.read_bytes()
-        if control and status(place, [*names(first)], duration(first)) != PASSED:
-            sys.exit(f"Without a fault, tests fail: {place / 'output.txt'}")
+        output = source.with_name("output.txt")
         began = time.monotonic()
-        outcome = "survived"
-        ran = 0
         try:
             path.write_bytes(fault.content)
-            for tests in filter(None, ([*names(first)], [*names(more)], others)):
-                ran += len(tests)
-                if (ended := status(place, tests, duration([*first, *more]))) != PASSED:
-                    outcome = "hung" if ended == TIMEOUT else "failed"
-                    break
+            status = run(output, 30 + 5 * duration(tests)) if tests else PASSED
         finally:
             path.write_bytes(original)
-        result = {
-            "name": fault.name,
-            "area": fault.area,
-            "line": fault.line,
-            "outcome": outcome,
-            "tests": ran,
-        }
-        result["of"] = len(covering)
-        result["seconds"] = round(time.monotonic() - began, 1)
+            shutil.rmtree(output.with_suffix(".temporary"), ignore_errors=True)
+        if status in BROKEN:
+            sys.exit(f"pytest can't run the tests of {fault.name}: {output}")
+        outcome = {PASSED: "survived", TIMEOUT: "hung"}.get(status, "failed")
+        seconds = round(time.monotonic() - began, 1)
+        result = {"name": fault.name, "area": fault.area, "outcome": outcome, "seconds": seconds}
         with self.results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(result, ensure_ascii=False) + "\n")
         if outcome == "survived":
-            print(
-                f"survived {ran} of {len(covering)} tests: {fault.file}:{fault.line}: {fault.name}",
-                flush=True,
-            )
+            place = f"{fault.file}:{fault.line}"
+            with (self.folder / "survivors.txt").open("a", encoding="utf-8") as file:
+                file.write(f"{place}: {len(tests)} tests: {fault.name}\n")
 
 
-def status(place: Path, tests: list[str], seconds: float) -> int:
-    """Run tests of the source in `place` until one fails. Returns pytest's exit status, or TIMEOUT."""
-    ended = run_tests(place / "src", ["-x", *tests], place / "output.txt", 60 + 5 * seconds)
-    if ended in BROKEN:
-        sys.exit(f"pytest can't run the tests: {place / 'output.txt'}")
-    return ended
+class Planter:
+    """A plugin of pytest: after the collection, it runs the tests of each fault in a forked process.
+
+    The forked process exchanges the code of the fault's functions, so that nothing is imported again.
+    """
+
+    def __init__(
+        self, campaign: Campaign, source: Path, faults: list[tuple[Fault, list[Test]]]
+    ) -> None:
+        self.campaign = campaign
+        self.source = source
+        self.faults = faults
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        gc.unfreeze()  # tests/conftest.py freezes what gc.get_objects() shall find
+        functions: dict[CodeType, list[FunctionType]] = {}
+        for each in gc.get_objects():
+            if isinstance(each, FunctionType):
+                functions.setdefault(each.__code__, []).append(each)
+        items = {item.nodeid: item for item in session.items}
+        for fault, tests in self.faults:
+            if any(test.name not in items for test in tests):
+                sys.exit(f"The tests have changed: {fault.file}")
+            if time.monotonic() < self.campaign.end:
+                session.items = [items[test.name] for test in tests]
+                if fault is self.faults[0][0]:
+                    self.check(session)
+                work = partial(self.run, session, fault, functions)
+                self.campaign.run(fault, self.source, tests, partial(run_forked, work))
+        return True
+
+    def check(self, session: pytest.Session) -> None:
+        """Exit unless the tests pass without a fault."""
+        no_fault = self.faults[0][0]._replace(
+            content=(SOURCE / self.faults[0][0].file).read_bytes()
+        )
+        output = self.source.with_name("output.txt")
+        if run_forked(partial(self.run, session, no_fault, {}), output, math.inf) != PASSED:
+            sys.exit(f"Tests fail without a fault: {output}")
+
+    def run(
+        self,
+        session: pytest.Session,
+        fault: Fault,
+        functions: dict[CodeType, list[FunctionType]],
+    ) -> int:
+        for old, new in fault.replaced:
+            for function in functions.get(old, ()):
+                if function.__code__.co_filename.endswith(fault.file):
+                    function.__code__ = new
+        session.config.option.maxfail = 1
+        with suppress(session.Failed):
+            pytest_runtestloop(session)
+        return int(bool(session.testsfailed))
 
 
-def names(tests: Iterable[Test]) -> Iterator[str]:
-    return (test.name for test in tests)
+def equal_characters(one: str, other: str) -> int:
+    """The number of equal characters at the beginning of two texts."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-def report(campaign: Campaign) -> list[str]:
-    """Print the table of outcomes. Returns the names of the survivors for which faults.toml gives no reason."""
-    excused = {
-        squeezed(f"{each['file']}: {each['old']} -> {each['new']}") for each in listed("excused")
+def shown(fault: Fault) -> str:
+    """The change with some characters around it."""
+    old, new = (" ".join(text.split()) for text in (fault.old, fault.new))
+    begin = max(0, equal_characters(old, new) - SHOWN)
+    end = max(0, equal_characters(old[begin:][::-1], new[begin:][::-1]) - SHOWN)
+    one, two = (text[begin : len(text) - end][:MAX_SHOWN] for text in (old, new))
+    return f"`` {one} `` → `` {two} ``"
+
+
+def report(faults: list[Fault], outcomes: dict[str, dict[str, Any]]) -> int:
+    """Print the table of outcomes and the survivors. Returns the number of those for which no reason is given."""
+    reasons = {
+        squeezed(f"{each['file']}: {each['old']} -> {each['new']}"): each["why"]
+        for each in listed("excused")
     }
     counts = Counter[tuple[str, str]]()
-    left = []
-    for name, result in campaign.outcomes.items():
-        outcome = (
-            "excused"
-            if result["outcome"] == "survived" and squeezed(name) in excused
-            else result["outcome"]
-        )
-        counts[result["area"], outcome] += 1
-        left += [name] if outcome == "survived" else []
+    survivors = []
+    for fault in {fault.name: fault for fault in faults if fault.name in outcomes}.values():
+        outcome = outcomes[fault.name]["outcome"]
+        if outcome == "survived":
+            reason = reasons.get(squeezed(fault.name), "")
+            outcome = "excused" if reason else outcome
+            survivors.append((reason, f"`{fault.file}:{fault.line}` {shown(fault)}"))
+        for area in (fault.area, "all"):
+            counts[area, outcome] += 1
     columns = ("failed", "hung", "excused", "survived")
-    print(
-        f"| area | faults | {' | '.join(columns)} | noticed |\n| --- |{' --- |' * (len(columns) + 2)}"
-    )
+    print(f"| area | faults | {' | '.join(columns)} | noticed |")
+    print(f"| --- |{' --- |' * (len(columns) + 2)}")
     for area in [*AREAS, PLANTED, "all"]:
-        row = [
-            sum(n for (of, name), n in counts.items() if name == each and area in (of, "all"))
-            for each in columns
-        ]
+        row = [counts[area, each] for each in columns]
         if sum(row):
-            noticed = f"{100 * (row[0] + row[1]) / max(1, sum(row) - row[2]):.1f} %"
-            print(f"| {area} | {sum(row)} | {' | '.join(map(str, row))} | {noticed} |")
-    return left
+            share = 100 * (row[0] + row[1]) / max(1, sum(row) - row[2])
+            print(f"| {area} | {sum(row)} | {' | '.join(map(str, row))} | {share:.1f} % |")
+    missed = sorted(change for reason, change in survivors if not reason)
+    print("\nA test is missing:\n", *missed, sep="\n* ")
+    print("\nNo test can fail:\n")
+    for reason, change in sorted(survivors, key=lambda each: each[1]):
+        print(f"* {change}: {reason}" if reason else "", end="\n" if reason else "")
+    return len(missed)
 
 
 def main() -> None:
@@ -297,43 +414,40 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=300)
+    every = [PLANTED, *AREAS]
+    parser.add_argument("--areas", nargs="*", choices=every, default=every)
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path("build/mutants"))
     arguments = parser.parse_args()
-    if find_spec("coverage") is None:
-        sys.exit("The lines of tests can't be recorded: pip install 'transduce[attack]'.")
+    folder = arguments.folder.resolve()
     os.chdir(ROOT)
     preload()
-    pools = (
-        ProcessPoolExecutor(arguments.processes, multiprocessing.get_context("fork"))
-        for _ in range(2)
-    )
-    campaign = Campaign(
-        arguments.folder, time.monotonic() + 60 * arguments.minutes, arguments.again
-    )
-    campaign.record_lines(next(pools))
-    lines = campaign.lines()
+    campaign = Campaign(folder, time.monotonic() + 60 * arguments.minutes)
+    areas = [
+        drawn(mutants(area), random.Random(arguments.seed))
+        for area in arguments.areas
+        if area != PLANTED
+    ]
+    turns = chain.from_iterable(zip_longest(*areas))
+    faults = [fault for fault in turns if fault][: arguments.count]
+    if PLANTED in arguments.areas:
+        faults = [*planted(SOURCE), *faults]
     outcomes = campaign.outcomes
-    areas = [[*mutants(campaign.source, area)] for area in AREAS]
-    faults = [*planted(campaign.source)]
-    if arguments.again:
-        faults += chain.from_iterable(areas)
-        faults = [
-            fault for fault in faults if outcomes.get(fault.name, {}).get("outcome") == "survived"
-        ]
-    else:
-        turns = zip_longest(*(drawn(area, lines, random.Random(arguments.seed)) for area in areas))
-        faults += [fault for turn in turns for fault in turn if fault][: arguments.count]
-        faults = [fault for fault in faults if fault.name not in outcomes]
-    with next(pools) as pool:
-        parts = [(faults[i :: arguments.processes], i) for i in range(arguments.processes)]
+    wanted = [
+        fault
+        for fault in faults
+        if (fault.name not in outcomes)
+        or (arguments.again and outcomes[fault.name]["outcome"] == "survived")
+    ]
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(arguments.processes, context) as pool:
+        parts = [(wanted[i :: arguments.processes], i) for i in range(arguments.processes)]
         for running in [pool.submit(campaign.run_all, *part) for part in parts]:
             running.result()
-    campaign.outcomes = campaign.read_outcomes()
-    left = report(campaign)
-    print(f"seed {arguments.seed}, {len(campaign.outcomes)} faults, {len(left)} survivors")
-    sys.exit(bool(left))
+    missed = report(faults, campaign.read_outcomes())
+    print(f"\nSeed {arguments.seed}: {missed} faults for which a test is missing.", file=sys.stderr)
+    sys.exit(bool(missed))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 import math
 from collections import Counter
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
+from types import SimpleNamespace
 
 import numpy as np
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from sampled import ENGLISH, GERMAN
 from transduce.augmentation.subwords import SubwordSampler
+from transduce.tokens.vocabulary import pack
 
 WORD = "sitting"
 
@@ -98,3 +100,59 @@ def test_the_distribution_is_the_papers(vocabulary):
 def test_a_word_has_several_segmentations_in_an_epoch(vocabulary):
     drawn = sampled(vocabulary, ["  ".join(["running"] * 50)] * 20, 0.5)
     assert len(set(map(tuple, drawn))) == len(drawn)
+
+
+def sampler_of(scores, strength=1.0):
+    """A sampler of a unigram vocabulary; a piece without a score is a byte."""
+    vocabulary = SimpleNamespace(
+        kind="unigram", all_pieces=lambda: [*scores], scores=lambda: [*scores.values()]
+    )
+    return SubwordSampler(vocabulary, strength)
+
+
+def test_the_last_piece_is_drawn_with_its_probability():
+    """The weights of a|b|c, ab|c, a|bc and abc are 12, 6, 3 and 3 of 24."""
+    weights = {"<0>": None, "a": 2, "b": 2, "c": 3, "ab": 2, "bc": 1.5, "abc": 3}
+    scores = {piece: weight and math.log(weight) / 2 for piece, weight in weights.items()}
+    sampler = sampler_of(scores, strength=2.0)
+    ids = list(scores).index
+    drawn = Counter(
+        tuple(sampler._segment([ids("abc")], chain([first], repeat(second)).__next__))
+        for first in (np.arange(24) + 0.5) / 24
+        for second in (np.arange(6) + 0.5) / 6
+    )
+    expected = {("abc",): 3, ("a", "bc"): 3, ("ab", "c"): 6, ("a", "b", "c"): 12}
+    assert drawn == {tuple(map(ids, pieces)): 6 * times for pieces, times in expected.items()}
+
+
+def test_a_character_that_a_vocabulary_lacks_weighs_as_much_as_a_sure_one():
+    """Of ab and a|b, only the first can be written; otherwise the word stays as it was."""
+    sampler = sampler_of({"a": 0.0, "ab": 0.0, "abab": 0.0})
+    drawn = Counter(
+        tuple(sampler._segment([2], chain([first], repeat(second)).__next__))
+        for first in (0.1, 0.3, 0.5, 0.7, 0.9)
+        for second in (0.25, 0.75, 0.75)
+    )
+    assert drawn == {(1, 1): 2, (2,): 13}
+
+
+def test_a_word_ends_with_its_sentence():
+    """No sentence begins with a space here, and some are empty."""
+    sampler = sampler_of(
+        {"\u2581a": -1.0, "b": -2.0, "c": -2.0, "bc": -1e9, "\u2581": -1e9, "a": -1}
+    )
+    rows = pack([[1], [], [2, 0, 1], [2], [1, 2], []])
+    assert sampler.sample(rows, np.random.default_rng(1)).lists() == rows.lists()
+    assert sampler.sample(pack([]), np.random.default_rng(1)).lists() == []
+
+
+def test_a_single_character_needs_no_random_number():
+    sampler = sampler_of({"a": -1.0, "b": -1.0})
+    assert sampler._segment([1], iter([]).__next__) == [1]
+
+
+def test_a_byte_in_a_word_stays_while_the_rest_is_drawn():
+    """The pieces are the byte, a, b and ab; all segmentations are equally likely."""
+    sampler = sampler_of({"<0>": None, "a": 0.0, "b": 0.0, "ab": 0.0})
+    drawn = [sampler._segment([3, 0], repeat(at).__next__) for at in (0.25, 0.75)]
+    assert drawn == [[3, 0], [1, 2, 0]]

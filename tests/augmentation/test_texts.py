@@ -11,6 +11,7 @@ from transduce.augmentation.texts import (
     CHANGES,
     MARKERS,
     MAX_TYPOS,
+    NEIGHBOURS,
     augment,
     lower_case,
     mark,
@@ -62,6 +63,9 @@ def test_every_kind_of_typing_error_occurs_and_no_other(monkeypatch):
     assert {
         misspell("walk", Random(seed)) for seed in range(2_000)
     } == swapped | replaced | left_out | doubled
+    drawn = [misspell("walk", Random(seed)) for seed in range(2_000)]
+    for kind in (swapped, replaced, left_out, doubled):
+        assert sum(each in kind for each in drawn) / len(drawn) == pytest.approx(1 / 4, abs=0.04)
 
 
 @given(st.integers())
@@ -79,3 +83,50 @@ def test_only_a_marker_changes_the_target(source, target, seed):
 
 def test_shares_of_changes_add_up_to_14_percent():
     assert 0 < sum(share for share, _ in CHANGES) == pytest.approx(0.14)
+
+
+def test_one_to_three_words_of_four_letters_are_misspelt():
+    """Each error changes one of the long words; words of three letters and other scripts stay."""
+    text = "The walk, dog likes THE RUNNING 漢字漢字 don't"
+    numbers = set()
+    for seed in range(3_000):
+        changed = misspell(text, Random(seed)).split(" ")
+        differ = [
+            i
+            for i, (one, two) in enumerate(zip(text.split(" "), changed, strict=True))
+            if one != two
+        ]
+        assert set(differ) <= {1, 3, 5, 7}, changed
+        numbers.add(len(differ))
+    assert numbers == {0, 1, 2, 3}, "two equal letters may be swapped"
+    assert misspell("The dog", Random(1)) == "The dog"
+
+
+def test_keys_have_their_neighbours_on_a_keyboard():
+    assert {key: NEIGHBOURS[key] for key in "qwpalzm"} == {
+        "q": "w",
+        "w": "qe",
+        "p": "o",
+        "a": "s",
+        "l": "k",
+        "z": "x",
+        "m": "n",
+    }
+
+
+def test_markers_are_drawn_from_all_and_numbers_from_one_to_twenty():
+    drawn = {mark("", "", Random(seed))[0] for seed in range(3_000)}
+    plain = {"- ", "* ", "• ", "– ", "# ", "## "}
+    numbered = {form.format(n) for form in ("{}. ", "{}) ", "({}) ") for n in range(1, 21)}
+    assert drawn == plain | numbered
+
+
+def test_changes_are_drawn_by_their_shares():
+    """Of 14 changed pairs, 3 are in lower case, 10 are misspelt, and 1 has a marker."""
+    text, count = "The Dog likes Walking", 4_000
+    drawn = [augment(text, "x", Random(seed)) for seed in range(count)]
+    lower = sum(source == text.lower() for source, _ in drawn)
+    marked = sum(target != "x" for _, target in drawn)
+    assert lower / count == pytest.approx(3 / 14, abs=0.03)
+    assert marked / count == pytest.approx(1 / 14, abs=0.02)
+    assert [share for share, _ in CHANGES] == [0.03, 0.1, 0.01]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.decoding.capitals import capitalised, readable
+from transduce.decoding.capitals import capitalised, case_folding, is_in_capitals, readable
 from transduce.decoding.types import Link, Translation
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -73,6 +73,82 @@ def test_turkish_has_two_letters_i_and_greek_a_final_sigma():
     result = capitalised(Translation("ışık, iyi", -1.0, (), links=(link,)), "tr")
     assert result.text == "IŞIK, İYİ" and result.links == (link,)
     assert capitalised(Translation("ışık, iyi", -1.0, ()), "en").text == "IŞIK, IYI"
+
+
+@pytest.mark.parametrize("language", ["tr", "az", "tur", "aze", "azj", "TR", "az_Latn", "tr-TR"])
+def test_all_forms_of_a_turkish_text_have_its_letters_i(language):
+    other = Translation("ısı iş", -2.0, ())
+    result = capitalised(Translation("ışık, iyi", -1.0, (), (other,)), language)
+    assert (result.text, result.alternatives[0].text) == ("IŞIK, İYİ", "ISI İŞ")
+    fold = case_folding(language)
+    assert fold("IŞIK İYİ") == fold("ışık iyi") == "ışık iyi" and fold("STRAẞE") == "strasse"
+    assert fold("Iİ") != fold("ii")
+
+    def lengths(texts):
+        return [sum(map(str.isupper, text)) for text in texts]
+
+    assert readable(["Kırmızı Işık İyidir Bugün", "KISA İYİ"], lengths, language) == [
+        "kırmızı ışık iyidir bugün",
+        "kısa iyi",
+    ]
+
+
+def test_other_languages_fold_case_as_unicode_does():
+    assert case_folding("de")("IŞIK Straße") == "işik strasse"
+    assert case_folding("")("ΟΔΟΣ") == case_folding("el")("οδος")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("AB", True),
+        ("A", False),
+        ("A1B", True),
+        ("Ab", False),
+        ("AB 語", False),
+        ("ÀÉ!", True),
+        ("", False),
+    ],
+)
+def test_a_sentence_in_capitals_has_two_of_them_and_no_other_letters(text, expected):
+    assert is_in_capitals(text) is expected
+
+
+def test_a_text_that_becomes_no_shorter_stays():
+    assert readable(["AB CD", "Dogs Like Cats"], lambda texts: [1] * len(texts)) == [
+        "AB CD",
+        "Dogs Like Cats",
+    ]
+
+
+def test_of_several_texts_only_those_that_become_shorter_are_rewritten():
+    """Each word is measured by itself, and each text as a whole."""
+
+    def lengths(texts):
+        return [sum(map(str.isupper, text)) + 9 * text.count("y") for text in texts]
+
+    texts = ["plain text", "AB CD", "XY", "The Dogs Like Cats", "", "EF-GH"]
+    read = ["plain text", "ab cd", "XY", "the dogs like cats", "", "ef-gh"]
+    assert readable(texts, lengths) == read
+    # The case of a sentence comes first at its beginning, the lower case elsewhere.
+    assert readable(["AB CD"], lambda texts: [text.isupper() for text in texts]) == ["Ab cd"]
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Dogs Like Cats", "dogs like cats"),  # three capitals, three long words
+        ("Dogs Like Cat", "Dogs Like Cat"),
+        ("Dogs Like Cats today", "Dogs Like Cats today"),
+        ("Dogs Like Cats now", "dogs like cats now"),
+        ("“Dogs «Like ¿Cats", "“dogs «like ¿cats"),
+        ("Dogs Like Cats 1234", "dogs like cats 1234"),
+        ("DOGS LIKE <B> A_B.C", "dogs like <B> A_B.C"),
+        ("DOG'S IT’S CO-OP A.B./C", "dog's it’s co-op A.B./C"),
+    ],
+)
+def test_titles_have_capitals_at_all_long_words(text, read):
+    assert readable([text], lambda texts: [sum(map(str.isupper, each)) for each in texts]) == [read]
 
 
 def test_spans_follow_the_capitals():

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from transduce.decoding.repetition import LONG_PERIOD, MIN_TIMES, is_copy, is_loop, repetition
+from transduce.decoding.repetition import (
+    LONG_PERIOD,
+    MIN_TIMES,
+    find_loops,
+    is_copy,
+    is_loop,
+    repetition,
+)
+from transduce.decoding.types import Hypothesis
 
 WORDS = [
     "A",
@@ -75,12 +83,56 @@ def test_a_loop_that_is_shorter_than_what_the_source_repeats(size, times):
 @pytest.mark.parametrize(
     ("source", "target", "is_it"),
     [
+        ("a b", "x x", False),
+        ("a b", "x x x", True),
+        ("a b", "x y z x y z", False),
+        ("a b", "x y z w x y z w", True),
+        ("b a a a", "x x x x", False),  # one more than in the source
+        ("b a a a", "x x x x x", True),
+        ("a b a b a b", "x y x y x y x y", False),
+        ("a b a b a b", "x y x y x y x y x y", True),
+        ("a b c d a b c d", "x y z w x y z w x y z w", False),
+        ("a a a", "v w x y z v w x y z v w x y z", True),  # 15 tokens for 3
+        ("a a a", "v w x y v w x y v w x y", False),  # 12
+        ("a b c d a b c d", "x y x y x y", False),  # half as long
+        ("a b c d e a b c d e", "x y x y x y", True),
+    ],
+)
+def test_a_translation_may_repeat_once_more_than_its_source(source, target, is_it):
+    assert is_loop(source.split(), target.split()) is is_it
+
+
+def test_loops_are_looked_for_in_the_best_translations_only():
+    loop, plain = Hypothesis(-1.0, [7, 7, 7]), Hypothesis(-2.0, [7, 8])
+    lists = [[plain, loop], [loop, plain], [], [loop]]
+    assert find_loops([[1], [2], [3], [4, 4, 4]], lists) == [1]
+
+
+def test_the_longest_of_several_repetitions_counts():
+    assert repetition(list("xxabcabcyy")) == (2, 3, 6)
+    assert repetition(list("xxxabab")) == (2, 2, 4)
+    assert repetition(list("ababab")) == (3, 2, 6)
+    assert repetition(list("abababa")) == (3, 2, 7)
+    assert repetition(list("xx")) == repetition([]) == (1, 0, 0)
+    assert repetition(list("axxxb")) == (3, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "is_it"),
+    [
         ("Two men stand on a stage.", "Two men stand on a stage", True),
         ("Two men stand on a stage.", "Two men stand on a Bühne.", False),
         ("一个男人站在舞台上。", "一个男人站在舞台上。", True),
         ("Angela Merkel, Berlin", "Angela Merkel, Berlin", False),
         ("https://example.com/a/long/path 30.12.", "https://example.com/a/long/path 30.12.", False),
         ("", "", False),
+        ("abcdefgh", "abcdefgh", True),
+        ("abcdefg", "abcdefg", False),
+        ("“abcdefgh”, (x)", "(abcdefgh): x!", False),  # curly marks count
+        ("(abcdefgh) -", "abcdefgh! ;", True),
+        ("Abcdefgh Ijkl mnop", "Abcdefgh Ijkl mnop", False),  # four letters outside names
+        ("12345678 90", "12345678 90", False),
+        ("one two three", "one three two", False),
     ],
 )
 def test_copies_of_the_source_are_recognised(source, target, is_it):

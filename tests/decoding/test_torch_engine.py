@@ -1,19 +1,24 @@
 """Tests of transduce/decoding/torch_engine.py."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 from unittest.mock import patch
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engines import SMALL, SOURCES, converted, lively, search
-from transduce.config.schema import DecodeConfig, with_options
+from transduce.config.schema import EOS, DecodeConfig, with_options
+from transduce.decoding import torch_engine
+from transduce.decoding.alignment_layer import source_attention
 from transduce.decoding.torch_engine import MAX_WORKERS, MIN_REQUEST_TOKENS, SLACK, TorchEngine
-from transduce.decoding.types import length_penalty
+from transduce.decoding.types import NBestLists, Request, length_penalty
 from transduce.model.build import build
+from transduce.model.seq2seq import make_batch
 
 KINDS = {
     "post": SMALL,
@@ -90,3 +95,119 @@ def test_no_engine_repeats_forbidden_ngrams(size, tmp_path):
         [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)] for _, tokens in found
     ]
     assert all(len(set(each)) == len(each) for each in ngrams) and max(map(len, ngrams)) > 5
+
+
+def made_request(sources: list[list[int]], limit: int = 6) -> Request:
+    return Request([""] * len(sources), sources, [limit] * len(sources))
+
+
+def tokens_of(found: Iterable[NBestLists]) -> list[list[list[int]]]:
+    return [[each.tokens for each in best] for lists in found for best in lists]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5, 20])
+def test_requests_run_in_threads_that_share_those_of_torch(threads):
+    """Each of the workers has its share of the threads; the results come in the order of the requests."""
+    seen: list[int] = []
+
+    def watch(_: object) -> None:
+        seen.append(torch.get_num_threads())
+
+    engine = TorchEngine([lively(SMALL)], on_step=watch)
+    config = DecodeConfig(beam_size=2)
+    requests = [made_request([source, source[::-1]]) for source in SOURCES[:6]]
+    alone = [tokens_of([engine.run(request, config, 2)]) for request in requests]
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        seen.clear()
+        assert tokens_of(engine.search(requests, config, 2)) == [
+            each for its in alone for each in its
+        ]
+        assert torch.get_num_threads() == threads
+        workers = min(threads, MAX_WORKERS, 6)
+        assert {*seen} <= {max(1, threads // workers), threads} and min(seen) == max(
+            1, threads // workers
+        )
+        seen.clear()
+        assert tokens_of(engine.search(requests[:1], config, 2)) == alone[0]
+        assert {*seen} == {threads}, "one request has all threads"
+        assert list(engine.search([], config, 2)) == []
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_request_decides_its_filter_and_its_selector():
+    model = lively(SMALL)
+    asked = []
+
+    class Nothing:
+        def __call__(self, _: object, log_probs: torch.Tensor) -> None:
+            log_probs[..., EOS + 2 :] = -math.inf  # only EOS and UNK's successor
+
+        def select(self, _: object) -> None: ...
+
+    def token_filter(texts: list[str], limits: list[int]) -> Nothing:
+        asked.append((texts, limits))
+        return Nothing()
+
+    engine = TorchEngine([model], token_filter)
+    [[best, *_]] = engine.run(Request(["x"], [SOURCES[0]], [3]), DecodeConfig(), 1)
+    assert asked == [(["x"], [3])] and {*best.tokens} <= {EOS + 1}
+    plain = TorchEngine([model])
+    made = []
+
+    def selector(beam_size: int) -> object:
+        made.append(beam_size)
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError):
+        plain.run(Request(["x"], [SOURCES[0]], [3], selector), DecodeConfig(beam_size=3), 1)
+    assert made == [3]
+
+
+def test_attention_is_the_mean_over_the_models_that_have_some():
+    models = [lively(SMALL), lively(replace(SMALL, num_decoder_layers=3))]
+    sources, targets = [[4, 5, 6], [7]], [[8, 9], [10, 11, 12]]
+    batch, batch_of = make_batch(sources, targets), zip(sources, targets, strict=True)
+    engine = TorchEngine(models, layers=lambda: [0, 2])
+    assert "attention" in engine.supports and engine.name == "torch"
+    expected = (source_attention(models[0], batch)[0] + source_attention(models[1], batch)[2]) / 2
+    found = engine.attention(sources, targets)
+    assert [each.shape for each in found] == [(2, 3), (3, 1)]
+    for each, row, (source, target) in zip(found, expected, batch_of, strict=True):
+        assert each == pytest.approx(row[: len(target), : len(source)].numpy())
+    guessed = TorchEngine(models).attention(sources, targets)
+    layers = [min(n - 1, max(n - 2, 1)) for n in (SMALL.num_decoder_layers, 3)]
+    other = (
+        sum(source_attention(m, batch)[layer] for m, layer in zip(models, layers, strict=True)) / 2
+    )
+    assert guessed[0] == pytest.approx(other[0, :2, :3].numpy())
+
+
+def test_limits_and_memory_of_an_ensemble():
+    learned = build(replace(SMALL, positions="learned", max_positions=64))
+    longer = build(replace(SMALL, positions="learned", max_positions=80))
+    free = build(SMALL)
+    assert TorchEngine([free]).max_positions is None
+    assert TorchEngine([free, longer, learned]).max_positions == 64
+    numbers = sum(weight.numel() for model in (free, learned) for weight in model.parameters())
+    assert TorchEngine([free, learned]).weight_bytes == 4 * numbers
+    assert TorchEngine([free]).supports == {"constraints", "positions", "attention"}
+
+
+def test_no_batch_of_forced_decoding_is_large(monkeypatch):
+    engine = TorchEngine([lively(SMALL)])
+    targets = [source[::-1] for source in SOURCES]
+    expected = engine.log_probs(SOURCES, targets)
+    seen = []
+    real = torch_engine.forced_log_probs
+    monkeypatch.setattr(torch_engine, "forced_log_probs", lambda m, b: seen.append(b) or real(m, b))
+    longest = max(map(len, targets)) + 1
+    for most, rows in ((1, 1), (2 * longest, 2), (3 * longest - 1, 2), (3 * longest, 3)):
+        monkeypatch.setattr(torch_engine, "MAX_FORCED_TOKENS", most)
+        seen.clear()
+        found = engine.log_probs(SOURCES, targets)
+        assert [*chain(*found)] == pytest.approx([*chain(*expected)], abs=1e-4)
+        assert {len(batch.src) for batch in seen[:-1]} <= {rows} and len(seen[-1].src) <= rows
+    assert engine.log_probs([], []) == []

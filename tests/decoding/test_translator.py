@@ -11,11 +11,14 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from aligned import lively as small_and_lively
 from phrases import CONFIG, SOURCES, TARGETS, WORDS, german, model_config, own, phrases
-from transduce.config.schema import EOS, DataConfig
+from transduce.config.schema import EOS, DataConfig, DecodeConfig
 from transduce.decoding import translator as translator_module
 from transduce.decoding.confidence import MIN_AREA
+from transduce.decoding.directions import Scores
 from transduce.decoding.loading import check_directions, shared_tokenizer
+from transduce.decoding.pivot import through
 from transduce.decoding.repetition import is_loop
 from transduce.decoding.searcher import Fallback
 from transduce.decoding.torch_engine import TorchEngine
@@ -525,3 +528,123 @@ def test_links_lead_to_the_words_as_the_user_wrote_them(translator):
     assert [written[slice(*link.source)] for link in odd.links] == [
         words["dog red"[slice(*link.source)]] for link in plain.links
     ]
+
+
+LANGUAGES = ("de", "en", "fr", "it")
+DIRECTIONS = [Direction.parse(name) for name in ("de-en", "en-fr", "de-it", "it-fr", "de-fr")]
+PHRASES = ["ka zu", "lo fe", "mi ga", "zu fe ka"]
+
+
+@pytest.fixture(scope="module")
+def several() -> Translator:
+    """An untrained translator with several directions."""
+    tokenizer = Tokenizer.train(PHRASES * 9, [], vocab_size=290, languages=LANGUAGES)
+    model = small_and_lively(model_config(tokenizer))
+    config = DecodeConfig(beam_size=3, max_extra_tokens=2)
+    engine = TorchEngine([model])
+    return Translator(engine, tokenizer, config, directions=DIRECTIONS, has_tags=True)
+
+
+def texts_by(several: Translator, texts: list[str], *hops: str) -> list[str]:
+    for hop in hops:
+        direct = several.direct(Direction.parse(hop))
+        texts = [each.text for each in direct.translate(texts)]
+    return texts
+
+
+def test_a_direction_is_chosen_by_its_codes(several):
+    german = several.toward("de-AT", "en")
+    assert (
+        german.direction == Direction("de", "en") and german.language == "de" and not german.pivot
+    )
+    assert [each.text for each in german.translate(PHRASES)] == texts_by(several, PHRASES, "de-en")
+    assert several.translate(PHRASES, source="de", target="en") == german.translate(PHRASES)
+    assert several.translate(PHRASES, target="en") == german.translate(PHRASES)
+    assert texts_by(several, PHRASES, "de-fr") != texts_by(several, PHRASES, "de-en")
+    assert several.direction is None and several.language == "de"
+    assert repr(several) == "<Translator: de-en, en-fr, de-it, it-fr, de-fr, torch, beam 3>"
+    assert repr(german.with_beam_size(2)) == "<Translator: de-en, torch, beam 2>"
+    with pytest.raises(UserError, match="The model has several directions: de-en"):
+        several.translate(["ka"])
+    with pytest.raises(UserError, match="The model has several directions: de-en"):
+        several.require_direction()
+    assert german.require_direction() == Direction("de", "en")
+    one = replace(several, has_tags=False, directions=DIRECTIONS[1:2])
+    assert (
+        one.direction == one.require_direction() == Direction("en", "fr") and one.language == "en"
+    )
+    assert replace(several, has_tags=False, directions=()).language == "en"
+    assert repr(replace(several, directions=())) == "<Translator: texts, torch, beam 3>"
+
+
+def test_a_missing_or_a_better_direction_is_translated_through_a_pivot(several):
+    missing = replace(several, directions=DIRECTIONS[:4])
+    scores = Scores({"de-en": 9.0, "en-fr": 9.0, "de-it": 8.0, "it-fr": 8.0})
+    for its, pivot in ((missing, "en"), (replace(missing, scores=scores), "en")):
+        route = its.toward("de", "fr")
+        assert (route.pivot, route.direction) == (pivot, Direction("de", "fr"))
+        assert [hop.direction for hop in route.hops] == [
+            Direction("de", pivot),
+            Direction(pivot, "fr"),
+        ]
+    italian = replace(missing, scores=Scores({"de-it": 2.0, "it-fr": 2.0})).toward("de", "fr")
+    expected = texts_by(several, PHRASES, "de-it", "it-fr")
+    found = italian.translate(PHRASES, n_best=2, align=True)
+    assert [each.text for each in found] == expected != texts_by(several, PHRASES, "de-en", "en-fr")
+    assert [each.hops[0].text for each in found] == texts_by(several, PHRASES, "de-it")
+    between = italian.hops[0].translate_sentences(PHRASES)
+    last = italian.hops[1].translate_sentences([each.text for each in between])
+    joined = [through(*pair) for pair in zip(between, last, strict=True)]
+    assert italian.translate_sentences(PHRASES) == joined
+    assert repr(italian) == "<Translator: de-fr through it, torch, beam 3>"
+    narrow = italian.with_beam_size(1)
+    assert [hop.config.beam_size for hop in narrow.hops] == [1, 1] and narrow.config.beam_size == 1
+    assert italian.direct(Direction("de", "fr")).hops == ()
+    with pytest.raises(
+        UserError, match=r"does not translate de-fr directly.*directions: de-en, en-fr"
+    ):
+        italian.score(["ka"], ["zu"])
+    routes = {"de-fr": {"direct": 10.0, "en": 12.0}, "fr-de": {"direct": 5.0, "en": 5.0}}
+    measured = replace(several, scores=Scores({}, routes))
+    assert measured.toward("de", "fr").pivot == "en"
+    assert measured.toward("de", "fr").score(["ka"], ["zu"]) == several.direct(
+        Direction("de", "fr")
+    ).score(["ka"], ["zu"]), "the model has the direction"
+    untrained = measured.toward("fr", "de")
+    assert (untrained.direction, untrained.pivot) == (Direction("fr", "de"), "")
+    with pytest.raises(UserError, match="does not translate from fr to de"):
+        several.toward("fr", "de")
+
+
+def test_pairs_are_translated_in_their_directions(several):
+    names = ["de-fr", "de-en", "de-fr", "de-it"]
+    pairs = [Pair(text, "", Origin("", 1), name) for text, name in zip(PHRASES, names, strict=True)]
+    expected = [
+        texts_by(several, [text], name)[0] for text, name in zip(PHRASES, names, strict=True)
+    ]
+    assert [each.text for each in several.translate_pairs(pairs)] == expected
+
+
+def test_probabilities_by_hand(several):
+    """The sum of the tokens' log-probabilities, for sources with tags; blank pairs have probability 1."""
+    translator = several.direct(Direction("de", "en"))
+    sources, targets = ["ka  zu", " ", "lo", "\ufeffmi ga", ""], ["zu", "", "zu fe ka", "", "fe"]
+    found = translator.score(sources, targets)
+    for (source, target), each in zip(zip(sources, targets, strict=True), found, strict=True):
+        if not (source + target).strip():
+            assert each == (0.0, 0, 0.0, None, False, ())
+            continue
+        tag = translator.tokenizer.tag
+        plain = source.removeprefix("\ufeff")
+        ids = translator.tokenizer.encode_source([plain])[0]
+        assert not ids or ids[0] == tag
+        [wanted] = translator.tokenizer.encode_target([target])
+        [log_probs] = translator.engine.log_probs([ids], [wanted])
+        assert each.log_prob == pytest.approx(sum(log_probs), abs=1e-4)
+        assert each.num_tokens == len(wanted) + 1 == len(log_probs)
+        penalty = ((5 + len(log_probs)) / 6) ** translator.config.length_penalty
+        assert each.score == pytest.approx(sum(log_probs) / penalty, abs=1e-4)
+    with pytest.raises(UserError, match=r"There are 2 sources but 1 targets\. Give one target"):
+        translator.score(["a", "b"], ["c"])
+    with pytest.raises(UserError, match="Text 2 contains a line break"):
+        translator.score(["a", "b"], ["c", "d\ne"])

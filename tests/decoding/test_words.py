@@ -12,7 +12,7 @@ from transduce.decoding.alignment import starts
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import BLANK_TRANSLATION, TranslationOptions
-from transduce.decoding.words import words
+from transduce.decoding.words import kind, words
 from transduce.system.errors import UserError
 
 
@@ -89,3 +89,17 @@ def test_every_word_of_a_translation_is_linked_to_words_of_its_source(bpe, kind)
             is_copied = not translation.tokens
             if any(map(str.isprintable, translation.text.strip())) and not is_copied:
                 assert linked  # control characters are no words
+
+
+def test_kinds_of_characters_by_hand():
+    kinds = {
+        "space": ["", " ", "\u00a0", "\u2028", "\0", "\u200b"[:0]],
+        "mark": ["\u0301", "\u200d", "\u00ad"],
+        "letter": ["a", "5", "½", "_", "\u203f", "\ue000", "\ud800", "한"[:0] or "я"],
+        "unspaced": ["漢", "か", "ไ"],
+        "sign": [".", "+", "「", "€"],
+    }
+    for expected, characters in kinds.items():
+        assert {character: kind(character) for character in characters} == dict.fromkeys(
+            characters, expected
+        )

@@ -1,5 +1,6 @@
 """Confidence is a calibrated probability, kept with the model."""
 
+import dataclasses
 import itertools
 import math
 
@@ -7,7 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sacrebleu.metrics.chrf import CHRF as CHRF_METRIC_TYPE
 
+from aligned import lively
 from fitted import CHRF, GOOD, LOGITS, RANDOM, VALUES
 from models import SIZES
 from transduce.config.parse import configure
@@ -18,7 +21,9 @@ from transduce.decoding.types import Translation
 from transduce.evaluation import calibration
 from transduce.evaluation.calibration import (
     DETACHED_SHARE,
+    Regression,
     area_under_curve,
+    calibrate,
     calibration_error,
     fit,
     fit_words,
@@ -27,6 +32,8 @@ from transduce.evaluation.calibration import (
 from transduce.model.build import build
 from transduce.text.pairs import Origin, Pair
 from transduce.tokens.tokenizer import Tokenizer
+
+CHRF_METRIC = CHRF_METRIC_TYPE()
 
 
 def test_fit_recovers_the_true_probabilities():
@@ -86,30 +93,110 @@ def test_the_area_counts_pairs(rows):
     assert area_under_curve(scores, good) == pytest.approx(np.mean(pairs))
 
 
+def test_the_area_by_hand():
+    """Nine pairs: six in the right order, one equal."""
+    scores, good = (
+        np.array([0.9, 0.5, 0.4, 0.5, 0.45, 0.1]),
+        np.array([1, 1, 1, 0, 0, 0], dtype=bool),
+    )
+    assert area_under_curve(scores, good) == pytest.approx((3 + 2.5 + 1) / 9)
+
+
 def test_the_calibration_error_by_hand():
-    probabilities, good = np.array([0.11, 0.19, 0.9, 1.0]), np.array([False, True, True, True])
+    probabilities, good = np.array([0.11, 0.19, 0.9, 1.0]), np.array([False, False, True, True])
     assert calibration_error(probabilities, good) == pytest.approx(
-        (abs(0.30 - 1) + abs(1.9 - 2)) / 4
+        (abs(0.30 - 0) + abs(1.9 - 2)) / 4
     )
 
 
-def test_words_without_blanks_between_them_are_right_if_the_reference_has_them(monkeypatch):
-    texts = ["".join(order) for order in itertools.permutations(("我们", "昨天", "北京", "今天"))]
-    tokenizer = Tokenizer.train(texts, texts, vocab_size=300)
+@pytest.fixture
+def seen(monkeypatch) -> list[bool]:
+    """Which words count as right. Private, since the public result does not show it."""
+    seen = list[bool]()
+    made = dict.fromkeys(("means", "scales"), ()) | {"weights": (1.0,), "bias": 0.0}
+    made |= {"area": 1.0, "calibration_error": 0.0}
+    monkeypatch.setattr(calibration, "_fit", lambda _, is_right, __: seen.extend(is_right) or made)
+    return seen
+
+
+def words_of(texts: list[str], references: list[str]) -> Regression | None:
+    """The regression for the words of translations that an untrained model scores."""
+    tokenizer = Tokenizer.train([*texts, *references], [*texts, *references], vocab_size=300)
     model = build(configure({**SIZES, "model.vocab_size": tokenizer.target.size}).model)
     translator = Translator(TorchEngine([model]), tokenizer, DecodeConfig())
-    pairs = [Pair("a", text, Origin("", 1)) for text in texts]
-    translations = [Translation(text, 0.0, ()) for text in [*texts[:20], *["她不知道"] * 4]]
-    seen = list[bool]()
-    made = {
-        "means": (),
-        "scales": (),
-        "weights": (1.0,),
-        "bias": 0.0,
-        "area": 1.0,
-        "calibration_error": 0.0,
-    }
-    # Private, since the public result does not show which words count as right.
-    monkeypatch.setattr(calibration, "_fit", lambda _, is_right, __: seen.extend(is_right) or made)
-    assert fit_words(translator, pairs, tokenizer.encode_source(["a"] * 24), translations)
+    pairs = [Pair("a", text, Origin("", 1)) for text in references]
+    sources = tokenizer.encode_source(["a"] * len(texts))
+    return fit_words(translator, pairs, sources, [Translation(text, 0.0, ()) for text in texts])
+
+
+def test_words_without_blanks_between_them_are_right_if_the_reference_has_them(seen):
+    texts = ["".join(order) for order in itertools.permutations(("我们", "昨天", "北京", "今天"))]
+    assert words_of([*texts[:20], *["她不知道"] * 4], texts)
     assert sum(seen) > 30 and seen == sorted(seen, reverse=True)
+
+
+def test_a_word_is_right_as_often_as_the_reference_has_it(seen):
+    texts = ["dog dog dog cat", "the the", "cat", ""]
+    references = ["a dog and dog", "the Cat", "dog", "x"]
+    assert words_of(texts, references)
+    # Of each text by itself.
+    assert seen == [True, True, False, False, True, False, False]
+
+
+def test_a_model_is_calibrated_by_its_own_translations(monkeypatch):
+    monkeypatch.setattr(calibration, "MIN_FITTED_PAIRS", 12)
+    monkeypatch.setattr(calibration, "MAX_FITTED_PAIRS", 20)
+    texts = [
+        f"{one} {two}"
+        for one in ("ka", "lo", "mi", "nu", "re")
+        for two in ("zu", "fe", "ga", "po wi")
+    ]
+    tokenizer = Tokenizer.train(texts, texts, vocab_size=290)
+    model = lively(configure({**SIZES, "model.vocab_size": tokenizer.target.size}).model)
+    config = DecodeConfig(beam_size=2, max_extra_tokens=3)
+    translator = Translator(TorchEngine([model]), tokenizer, config)
+    outputs = translator.translate(texts)
+    # A third of the references are what the model translates.
+    pairs = [
+        Pair(text, out.text if i % 3 else f"{text} x", Origin("", i))
+        for i, (text, out) in enumerate(zip(texts, outputs, strict=True))
+    ]
+    more = [Pair("ka", "zu", Origin("", 99))]
+    found = calibrate(model, tokenizer, pairs + more, config)
+    values, chrf = [], []
+    for pair, ids, out in zip(pairs, tokenizer.encode_source(texts), outputs, strict=True):
+        length = len(out.tokens) + 1
+        log_prob = out.score * ((5 + length) / 6) ** config.length_penalty
+        values.append((log_prob / length, math.log(length), math.log(length / (len(ids) + 1))))
+        chrf.append(CHRF_METRIC.sentence_score(out.text, [pair.target]).score)
+    expected = fit(np.array(values), np.array(chrf))
+    assert dataclasses.replace(found, words=None) == expected and found.pairs == 20
+    assert found.means == pytest.approx(np.mean(values, axis=0))
+    assert found.scales == pytest.approx(np.std(values, axis=0), abs=1e-8)
+    assert found.min_chrf == pytest.approx(np.median(chrf))
+    assert found.min_log_prob == pytest.approx(np.quantile([row[0] for row in values], 0.01))
+    assert found.words == fit_words(translator, pairs, tokenizer.encode_source(texts), outputs)
+    assert calibrate(model, tokenizer, pairs[:11], config) is None
+    # The same text with other spaces has the same translation: 20 for 40 sources are enough, 20 for 60 are not.
+    for copies, is_none in ((2, False), (3, True)):
+        monkeypatch.setattr(calibration, "MAX_FITTED_PAIRS", 99)
+        spaced = [
+            pair._replace(source=pair.source + " " * n) for n in range(copies) for pair in pairs
+        ]
+        assert (calibrate(model, tokenizer, spaced, config) is None) == is_none
+    equal = [pair._replace(source=f"{pair.source} {i}") for i, pair in enumerate(pairs)]
+    flat = lively(configure({**SIZES, "model.vocab_size": tokenizer.target.size}).model)
+    for name, weight in flat.named_parameters():
+        if name.startswith("encoder"):
+            weight.data.zero_()
+    assert calibrate(flat, tokenizer, equal, config) is None, "all have the translation of another"
+
+
+def test_words_that_are_all_right_or_all_wrong_teach_nothing(seen):
+    assert words_of(["dog cat", "cat"], ["cat dog", "cat"]) is None
+    assert words_of(["dog", "cat"], ["x", "y"]) is None and not seen
+
+
+def test_a_sure_hypothesis_is_in_the_last_bin():
+    found = calibration_error(np.array([0.95, 1.0]), np.array([True, False]))
+    assert found == pytest.approx((0.95 + 1 - 1) / 2)

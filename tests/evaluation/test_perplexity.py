@@ -54,3 +54,10 @@ def test_better_validation_has_lower_cost():
         assert begun.cost(by) == Validation(9.0).cost(by) == 9.0, (
             "by perplexity while BLEU says little"
         )
+
+
+def test_bleu_below_1_tells_nothing():
+    costs = [Validation(7.0, bleu, 30.0).cost("bleu") for bleu in (0.99, 1.0, 1.5, 2.0)]
+    assert costs == [7.0, -1.0, -1.5, -2.0]
+    assert Validation(7.0, 1.0, 30.0).cost("chrf") == -30.0
+    assert Validation(7.0, 0.99, 30.0).cost("chrf") == 7.0 == Validation(7.0).cost("bleu")

@@ -1,12 +1,14 @@
 """Scores by hand, and what makes them comparable: signatures, intervals, unchanged input."""
 
+import contextlib
 import math
 from importlib.util import find_spec
 
 import pytest
+from sacrebleu.metrics.bleu import BLEU
 
 from transduce.evaluation import scores
-from transduce.evaluation.scores import _recommended, compare, score
+from transduce.evaluation.scores import _recommended, compare, metrics, score
 from transduce.system.errors import UserError
 
 REFERENCES = ["the cat sat on the mat", "a dog runs in the garden", "she reads a very long book"]
@@ -77,6 +79,14 @@ def test_intervals_stay_within_the_range_of_the_score():
     assert found["BLEU"].high == found["chrF2"].high == 100
 
 
+def test_a_ter_above_100_lies_in_its_interval():
+    """Each hypothesis needs more edits than its reference has words; scores below 0 or BLEU above 100 don't exist."""
+    hypotheses, references = ["a b c d e f g", "x y z"] * 20, ["u v", "x"] * 20
+    found = by_name(hypotheses, references)["TER"]
+    assert found.value == pytest.approx(100 * (7 + 2) / 3)
+    assert 100 < found.low < found.value < found.high
+
+
 def test_the_tokenisation_is_in_the_signature_and_counts():
     hypotheses, references = ["Yes, he said so."], ["Yes , he said so ."]
     tokenised, plain = (
@@ -95,7 +105,10 @@ def test_the_tokenisation_is_in_the_signature_and_counts():
         ("zh_Hant", "", "zh"),
         ("cmn", "", "zh"),
         ("yue", "", "zh"),
-        ("th", "", "char"),
+        *((code, "", "zh") for code in ("zho", "wuu")),
+        *((code, "", "char") for code in ("th", "lo", "km", "my", "bo", "dz")),
+        ("jpn", "MeCab", "ja-mecab"),
+        ("kor", "mecab_ko", "ko-mecab"),
         ("ja", "MeCab", "ja-mecab"),
         ("ko-KR", "mecab_ko", "ko-mecab"),
     ],
@@ -118,6 +131,25 @@ def test_a_missing_package_is_named_once(capsys):
     assert capsys.readouterr().err.count("pip install 'sacrebleu[ja]'") == 1
 
 
+@pytest.mark.parametrize("error", [ImportError, OSError, RuntimeError])
+def test_a_tokenisation_that_can_not_be_used_is_named(monkeypatch, error):
+    class Unusable(BLEU):
+        def __init__(self, tokenize: str = "13a", **options: object) -> None:
+            if tokenize == "flores200":
+                raise error("no  model\nhere")
+            super().__init__(tokenize=tokenize, **options)
+
+    monkeypatch.setattr(scores, "BLEU", Unusable)
+    with pytest.raises(
+        UserError, match=r"The tokenisation 'flores200' can't be used: no model here"
+    ):
+        metrics("flores200")
+    monkeypatch.setitem(scores.TOKENISATIONS, "xx", "flores200")
+    _recommended.cache_clear()
+    assert _recommended("xx") == "char" and _recommended("de") == "13a"
+    _recommended.cache_clear()
+
+
 def test_comparison_finds_the_better_output():
     found = compare(GOOD * 10, BAD * 10, REFERENCES * 10)
     assert [c.name for c in found] == ["BLEU", "chrF2", "TER"]
@@ -127,6 +159,33 @@ def test_comparison_finds_the_better_output():
     assert [c.second.value for c in found] == pytest.approx(
         [s.value for s in score(BAD * 10, REFERENCES * 10)]
     )
+
+
+def test_the_slow_metric_may_be_left_out():
+    found = compare(GOOD * 10, BAD * 10, REFERENCES * 10, ter=False)
+    assert [c.name for c in found] == ["BLEU", "chrF2"]
+
+
+@pytest.mark.parametrize(
+    ("count", "resamples"), [(3, 150), (60_000, 150), (80_000, 125), (200_000, 100)]
+)
+def test_many_sentences_have_fewer_resamples(monkeypatch, count, resamples):
+    monkeypatch.setattr(scores, "MAX_RESAMPLES", 150)
+    asked = []
+
+    def paired_test(*_: object, n_samples: int, **__: object) -> type[dict]:
+        asked.append(n_samples)
+        return dict
+
+    monkeypatch.setattr(scores, "PairedTest", paired_test)
+    with contextlib.suppress(ValueError):
+        score(["a"] * count, ["a"] * count)
+    assert asked == [resamples]
+
+
+def test_a_decomposed_text_equals_a_composed_one():
+    found = by_name(["Ha\u0308user sind gro\u00df"], ["H\u00e4user sind gro\u00df"])
+    assert found["chrF2"].value == pytest.approx(100) and found["TER"].value == 0
 
 
 def test_an_output_does_not_differ_from_itself():

@@ -2,11 +2,12 @@
 
 from html.parser import HTMLParser
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from marked_texts import MARKUP
-from transduce.inline.markup import attribute, pieces
+from transduce.inline.markup import attribute, attributes, decoded, pieces, speller
 
 
 @given(st.text(alphabet="<>/ab!-=\"'[] c&;") | MARKUP, st.booleans())
@@ -64,3 +65,70 @@ def test_tags_are_those_that_the_standard_library_finds(text: str) -> None:
         elif piece.kind == "close":
             found.append(("end", piece.name, None))
     assert found == parser.found
+
+
+@pytest.mark.parametrize(
+    ("text", "html", "expected"),
+    [
+        ("a<B c='>'>d</B ><br/>", False, "text a|open <B c='>'>|text d|close </B >|empty <br/>"),
+        ("<br>x<IMG src=a/b>", True, "empty <br>|text x|empty <IMG src=a/b>"),
+        ("<br>x", False, "open <br>|text x"),
+        (
+            "<!-- <b> --><![CDATA[<]]><?x ?><!DOCTYPE y>",
+            False,
+            "other <!-- <b> -->|other <![CDATA[<]]>|other <?x ?>|other <!DOCTYPE y>",
+        ),
+        ("1 < 2 <3", True, "text 1 < 2 <3"),
+        ("<b", True, "other <b"),
+        ("<!-- x", True, "other <!-- x"),
+        ("</ x>y", True, "other </ x>|text y"),
+        ("<script>a<b></script>c", True, "open <script>|other a<b>|close </script>|text c"),
+        ("<script>a<b></script>c", False, "open <script>|text a|open <b>|close </script>|text c"),
+        ("<TITLE>a<b></Title >", True, "open <TITLE>|text a<b>|close </Title >"),
+        ("<textarea></textarea>", True, "open <textarea>|close </textarea>"),
+        ("<style>x", True, "open <style>|other x"),
+        ("<script/>a<b>", True, "empty <script/>|text a|open <b>"),
+    ],
+)
+def test_pieces_by_hand(text: str, html: bool, expected: str) -> None:
+    found = [(piece.kind, text[piece.begin : piece.end]) for piece in pieces(text, html=html)]
+    assert "|".join(f"{kind} {raw}" for kind, raw in found) == expected
+
+
+def test_names_of_tags() -> None:
+    for html, name in ((True, "td"), (False, "TD")):
+        assert [piece.name for piece in pieces("<TD a>x</TD>", html=html)] == [name, "", name]
+
+
+def test_attributes_by_hand() -> None:
+    tag = '<a HREF = "x y" b=\'1\' c=2 d e="" href=z data-q=/p/>'
+    found = {name: tag[slice(*span)] for name, span in attributes(tag).items()}
+    assert found == {"href": "x y", "b": "1", "c": "2", "e": "", "data-q": "/p/"}
+    assert attribute(tag, "href") == "x y" and attribute(tag, "d") is attribute(tag, "x") is None
+    assert attribute("<a alt='&amp;&lt;&#228;'>", "alt") == "&<ä" and attribute("<b>", "b") is None
+
+
+def test_entities_are_decoded() -> None:
+    assert [decoded(each) for each in ("&amp;", "&#228;", "&#xE4;", "&nbsp;")] == [
+        "&",
+        "ä",
+        "ä",
+        "\xa0",
+    ]
+    assert decoded("&nosuch;") is decoded("&#0;") is decoded("&#xD800;") is None
+
+
+@pytest.mark.parametrize(
+    ("fragment", "text", "spelt"),
+    [
+        ("", "a & b < c > \"'", "a &amp; b &lt; c &gt; \"'"),
+        ("1 > 0", "a > b ]]>", "a > b ]]&gt;"),
+        ("&auml;&#34; &nbsp;<b title='&szlig;'>", 'ä "ß\xa0', "&auml; &#34;ß&nbsp;"),
+        ("&#38;", "&", "&#38;"),
+        ("&#32;", "a b", "a b"),
+    ],
+)
+def test_text_is_spelt_with_the_entities_of_its_fragment(
+    fragment: str, text: str, spelt: str
+) -> None:
+    assert speller(fragment)(text) == spelt

@@ -2,7 +2,7 @@
 
 import pytest
 
-from transduce.inline.numbers import same_numbers
+from transduce.inline.numbers import numbers_disagree, same_numbers
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,43 @@ from transduce.inline.numbers import same_numbers
         ("2 of 3", "2 von 4", False),
         ("no number", "1 Zahl", False),
         ("２０２０年、٣", "3 in 2020", True),
+        ("1,00,000", "100.000", True),
+        ("12,34,567", "1234567", True),
+        ("1.00.000", "100000", False),
+        ("1,0000", "10000", False),
+        ("5 5", "5", False),
+        ("3, 5", "5 und 3", True),
+        ("1.000 und 2", "1,000 and 2", True),
     ],
 )
 def test_numbers(source: str, translation: str, same: bool) -> None:
     assert same_numbers(source, translation) is same
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "disagree"),
+    [
+        ("page 30", "Seite 31", True),
+        ("page 30", "Seite", False),
+        ("page 30", "Seite 30 von 40", False),
+        ("2 and 3", "2 und 4", True),
+        ("2 and 2", "2 und 3", True),
+        ("at 2", "um 14", False),
+        ("at 12", "um 24", False),
+        ("at 13", "um 25", True),  # no hours
+        ("at 0", "um 12", False),
+        ("in 98", "1998", False),
+        ("in 8", "1998", True),
+        ("in 98", "998", True),
+        ("in 198", "1198", True),
+        ("07", "7", False),
+        ("1,000", "1000", False),
+        ("9" * 31, "9" * 30, True),
+        ("0" + "9" * 30, "9" * 30, True),  # a code
+        ("0" + "9" * 29, "9" * 29, False),
+        ("14 and 15", "2 und 3", False),
+        ("14 and 15", "2 und 4", True),
+    ],
+)
+def test_numbers_that_disagree(one: str, other: str, disagree: bool) -> None:
+    assert numbers_disagree(one, other) is numbers_disagree(other, one) is disagree

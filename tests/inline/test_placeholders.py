@@ -13,14 +13,18 @@ from lxml import etree
 from marked_texts import MARKUP, MESSAGES, PLAIN, WORDS, links
 from transduce.decoding.plan import LOST, Plan
 from transduce.decoding.types import BLANK_TRANSLATION, TERM, Term, Translation, TranslationOptions
+from transduce.inline import placeholders
 from transduce.inline.markup import speller
 from transduce.inline.placeholder_removal import is_text, without_words
 from transduce.inline.placeholders import (
     Masked,
+    Patch,
     cut,
     intact,
     mask,
+    moved,
     original,
+    weave,
 )
 from transduce.inline.placing import copied, restore
 from transduce.inline.segments import split, whole_words
@@ -96,6 +100,7 @@ def test_copied_words_keep_their_place(data: st.DataObject, text: str) -> None:
         ("A dog<sup>1</sup> runs.<sup><a href='#2'>[2]</a></sup> Yes.", "A dog runs. Yes."),
         ("A dog<sup><a>*</a></sup> runs <b>5</b> m<sup>2</sup>.", "A dog runs 5 m."),
         ("H<sub>2</sub>O, <sup>1</sup> and (<sup>2</sup>), all:<b>3</b>", "H2O, 1 and (2), all:3"),
+        ("The 5<sup>th</sup> dog.<sup>1 2</sup> A<sub>n</sub>", "The 5th dog.1 2 An"),
     ],
 )
 def test_an_element_without_letters_behind_a_word_is_no_text(source: str, masked: str) -> None:
@@ -256,6 +261,13 @@ def test_crossing_tags_do_not_split_an_element(tags: tuple[str, str], texts: lis
         etree.fromstring(f"<x>{translation.text}</x>")  # raises an error unless it is well-formed
 
 
+@pytest.mark.parametrize(("most", "kinds"), [(1, ["half", "half", "pair"]), (2, ["pair", "pair"])])
+def test_more_nested_tags_than_there_may_be_stay_unpaired(most, kinds, monkeypatch) -> None:
+    monkeypatch.setattr(placeholders, "MAX_OPEN_TAGS", most)
+    marks = mask("<b>red <i>dog and</i> cat</b>", MARKUP_TEXT).marks
+    assert sorted(mark.kind for mark in marks) == kinds
+
+
 def test_escaped_tags_are_tags() -> None:
     masked = mask(
         "Click &lt;b&gt;here&lt;/b&gt; or &lt;1/&gt; &lt;name> &lt;me@a.org&gt; &lt; 3", MARKUP_TEXT
@@ -392,3 +404,26 @@ def test_a_term_that_is_masked_is_flagged(source: str, flags: tuple[str, ...]) -
         [replace(BLANK_TRANSLATION, text=each) for each in plan.sentences]
     )
     assert (translation.text, translation.flags) == ("Write to a@b.de now.", flags)
+
+
+def test_two_insertions_in_one_place_need_one_blank() -> None:
+    both = [Patch(1, 1, "X", before=True), Patch(1, 1, "Y", before=True)]
+    assert weave("ab", both) == "a XYb"
+    assert weave("a b", [Patch(1, 1, "X", before=True), Patch(3, 3, "Y", before=True)]) == "a X b Y"
+
+
+def test_a_span_moves_with_its_text() -> None:
+    tags = [Patch(0, 0, "<b>"), Patch(3, 3, "</b>", after=True)]
+    assert moved("abc de & f", tags, (4, 6)) == (11, 13)
+    assert moved("abcde", tags, (3, 5)) == (11, 13), "behind the blank"
+    assert moved("a & b", [], (4, 5), lambda text: text.replace("&", "&amp;")) == (8, 9)
+    assert moved("a & b", [], (2, 3), lambda text: text.replace("&", "&amp;")) == (2, 7)
+
+
+def test_tags_around_a_sentence_stay_outside_it() -> None:
+    masked = mask("<b>One dog.</b> <i>Two {0}</i> cats.", MARKUP_TEXT)
+    assert masked.text == "One dog. Two {0} cats."
+    gaps, [first, second] = cut(masked, [(0, 8), (9, 22)])
+    assert gaps == ["<b>", "</b> ", ""]
+    assert first.marks == () and [mark.kind for mark in second.marks] == ["pair", "word"]
+    assert second.marks[0][1:3] == (0, 7)

@@ -7,11 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marked_texts import PLAIN, WORDS, links
+from transduce.inline.markup import speller
 from transduce.inline.placeholder_removal import without_words
 from transduce.inline.placeholders import (
+    Mark,
+    Patch,
     mask,
 )
-from transduce.inline.placing import copied, restore
+from transduce.inline.placing import _around_words, _merged, _Placing, copied, restore
 from transduce.text.formats import MARKUP_TEXT
 
 HARMLESS = st.lists(st.sampled_from([*WORDS, "das", "ist"]), max_size=8).map(" ".join)
@@ -170,3 +173,96 @@ def test_a_word_must_be_copied_as_often_as_it_stands() -> None:
     assert not copied(masked, "{0} oder {1}")
     assert not copied(mask("run <code>ls</code>", MARKUP_TEXT), "also führe aus")
     assert not copied(mask("run <code>ls</code>", MARKUP_TEXT), "also Hals")
+
+
+#          0123456789012
+TARGET = "ein Hund, da."
+
+
+def placing(source: str, target: str, links=(), whole=()) -> _Placing:
+    return _Placing(source, target, links, whole)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "within", "found"),
+    [
+        ((1, 2), (0, 13), (1, 2)),
+        ((2, 2), (0, 3), (0, 3)),
+        ((3, 3), (3, 8), (4, 8)),
+        ((3, 3), (3, 7), (7, 7)),  # the word ends behind it
+        ((5, 5), (5, 8), (8, 8)),
+        ((5, 4), (4, 13), (4, 8)),
+    ],
+)
+def test_an_empty_pair_is_around_the_next_word(wanted, within, found) -> None:
+    made = placing("a dog, there.", TARGET)
+    assert made._free(wanted, within) == found
+    assert made.guessed is (wanted[0] >= wanted[1])
+
+
+def test_without_links_a_pair_is_as_far_into_the_translation() -> None:
+    made = placing("abcd efgh", "ein Hund da")
+
+    def of(begin: int, end: int, made: _Placing = made):
+        return made._in_proportion(Mark("pair", begin, end, ""))
+
+    assert [of(0, 4), of(8, 9), of(4, 5), of(0, 7)] == [(0, 3), (9, 11), (4, 8), (0, 8)]
+    # The nearest begin is that of the second word, the nearest end that of the first.
+    assert of(4, 5, placing("x" * 10, "a lange")) == (2, 7)
+    assert placing("xx", "a b c")._at_same_share(1, [0, 2, 4]) == 2
+
+
+def test_a_pair_is_around_the_heaviest_of_its_words() -> None:
+    links = [((0, 3), (0, 3), 0.9), ((4, 7), (4, 7), 0.8), ((8, 11), (8, 11), 0.7)]
+    made = placing("one two six", "abc def ghi", [(b, a, w) for a, b, w in links])
+    spans = [made._span(Mark("pair", begin, end, "")) for begin, end in ((0, 3), (3, 7), (4, 11))]
+    assert spans == [(0, 3), (4, 7), (4, 11)]
+    assert not made.guessed
+    made._span(Mark("pair", 3, 4, ""))
+    assert made.guessed, "the words beside a blank are not in it"
+
+
+def test_spans_that_overlap_are_merged() -> None:
+    assert _merged([(8, 10), (0, 5), (9, 12), (3, 6), (12, 13)]) == [(0, 6), (8, 12), (12, 13)]
+    assert _merged([]) == []
+
+
+def test_tags_inside_a_word_move_to_its_nearer_edge() -> None:
+    words = [Patch(2, 6, "{0}"), Patch(8, 12, "{1}")]
+
+    def around(*places: int) -> list[tuple[int, int, str]]:
+        tags = [Patch(place, place, f"<{place}>") for place in places]
+        return [tuple(patch[:3]) for patch in _around_words(tags, words)]
+
+    first, second = (2, 6, "{0}"), (8, 12, "{1}")
+    assert around(2, 6) == [(2, 2, "<2>"), first, (6, 6, "<6>"), second]
+    assert around(3) == [(2, 2, "<3>"), first, second]
+    assert around(4) == [first, (6, 6, "<4>"), second]
+    assert around(1, 9) == [(1, 1, "<1>"), first, (8, 8, "<9>"), second]
+    assert around(11, 12, 14) == [
+        first,
+        second,
+        (12, 12, "<11>"),
+        (12, 12, "<12>"),
+        (14, 14, "<14>"),
+    ]
+    assert around() == [first, second]
+
+
+def test_a_point_is_beside_the_translation_of_its_neighbour() -> None:
+    links = [((0, 2), (4, 6), 0.9), ((3, 5), (0, 2), 0.9)]
+    made = placing("ab cd", "CD (AB)", links)
+    places = [
+        made._point(Mark("point", place, place, "", before=before))
+        for place in (0, 5, 2, 3)
+        for before in (False, True)
+    ]
+    # Behind "ab", or before "cd" if a blank comes before it.
+    assert places == [0, 0, 7, 7, 6, 0, 6, 0]
+    assert not made.guessed
+
+
+def test_spans_of_a_translation_move_behind_what_is_escaped() -> None:
+    text = "<b>x</b> &amp; y"
+    restored = restore(mask(text, MARKUP_TEXT), "x & y", [((0, 1), (0, 1), 1.0)], speller(text))
+    assert restored.text == text and restored.moved((4, 5)) == (15, 16)

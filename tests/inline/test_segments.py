@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.inline.segments import WINDOW, shorten, split
+from transduce.inline.placeholders import Mark, Masked
+from transduce.inline.segments import WINDOW, _halves, shorten, split, whole_words
 from transduce.tokens.spans import Span
 
 ABBREVIATED = (
@@ -170,3 +171,36 @@ def test_wide_blanks_before_a_full_stop(language, blank):
     text = f"Plan A{blank}. Then plan B{blank}."
     sentences = (text[begin:end] for begin, end in split(text, language))
     assert "".join("".join(sentences).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("aaaaaa, ", ["aaaa", "aa, "]),  # no part is empty
+        ("aaaa, bb cc", ["aaaa,", "bb cc"]),
+        ("a, bbbbbbbbbbb cc dddd", ["a, bbbbbbbbbbb", "cc dddd"]),
+        (" aaaaaa", [" aa", "aaaa"]),
+    ],
+)
+def test_a_long_sentence_is_cut_near_its_middle(text: str, parts: list[str]) -> None:
+    begin = 3
+    spans = _halves("xxx" + text + "yyy", begin, begin + len(text))
+    assert [("xxx" + text)[b:e] for b, e in spans] == parts
+
+
+@pytest.mark.parametrize(
+    ("spans", "words", "merged"),
+    [
+        ([(0, 4), (5, 9)], [(3, 6)], [(0, 9)]),
+        ([(0, 3), (7, 9)], [(3, 6)], [(0, 3), (7, 9)]),
+        ([(0, 6), (7, 9)], [(3, 6)], [(0, 6), (7, 9)]),
+        ([(0, 2), (4, 9)], [(3, 6)], [(0, 9)]),
+        ([(0, 4), (5, 9), (10, 12)], [(0, 1), (8, 11)], [(0, 4), (5, 12)]),
+        ([(0, 4), (5, 9), (10, 12)], [(3, 11)], [(0, 12)]),
+    ],
+)
+def test_no_placeholder_extends_across_a_border(
+    spans: list[Span], words: list[Span], merged: list[Span]
+) -> None:
+    marks = tuple(Mark("word", begin, end, "{0}") for begin, end in words)
+    assert whole_words(Masked("x" * 12, marks), spans) == merged

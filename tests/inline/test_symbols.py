@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from transduce.decoding.plan import Plan
 from transduce.decoding.types import UNTRANSLATED, Translation, TranslationOptions
+from transduce.inline.events import Event
 from transduce.inline.placeholders import intact, mask
-from transduce.inline.symbols import symbols_of
+from transduce.inline.symbols import symbols_of, with_symbols
 
 KNOWN = {*"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZäöü0123456789 .,!?"}
 ODD = [
@@ -83,3 +84,34 @@ def test_a_closing_quotation_mark_follows_a_full_stop_without_a_blank() -> None:
     translations = [Translation("x", -1.0, ()), Translation("Es regnet.", -1.0, ())]
     [assembled] = plan.assemble(translations)
     assert assembled.text == "“Es regnet.”"
+
+
+@pytest.mark.parametrize(
+    ("text", "unknown", "symbols"),
+    [
+        ("a 👍🏽 b 👍", "👍🏽", ["👍🏽", "👍"]),
+        ("👩\u200d🚀👩", "👩🚀\u200d", ["👩\u200d🚀👩"]),
+        ("❤\ufe0f ok", "❤\ufe0f", ["❤\ufe0f"]),
+        ("press 1\ufe0f\u20e3 or #\u20e3", "\ufe0f\u20e3", ["1\ufe0f\u20e3", "#\u20e3"]),
+        ("½ ² Ⅳ", "½²Ⅳ", ["½", "²", "Ⅳ"]),
+        ("東京x 東京 xМосква Москва", "東京Москва", ["東京", "Москва"]),
+        ("e\u0301 नमस्ते", "नमस्ते\u0301", ["नमस्ते"]),
+        ("a → b", "♪", []),
+        ("a_ж ж", "ж", ["ж"]),
+    ],
+)
+def test_symbols_by_hand(text: str, unknown: str, symbols: list[str]) -> None:
+    pattern = symbols_of({*unknown})
+    assert pattern
+    assert [match.group() for match in pattern.finditer(text)] == symbols
+    events = [*with_symbols([Event("text", text, text), Event("tag", "→", "→")], pattern)]
+    assert "".join(event.raw for event in events) == text + "→"
+    assert [event.raw for event in events if event.kind == "word"] == symbols
+    assert events[-1] == Event("tag", "→", "→")
+
+
+def test_known_characters_are_no_symbols() -> None:
+    for unknown in ("", "a", "5", " ", "\ud800"):
+        assert symbols_of({*unknown}) is None
+    events = [Event("text", "a ♪", "a ♪")]
+    assert [*with_symbols(events, None)] == events == [*with_symbols(events, symbols_of({"→"}))]

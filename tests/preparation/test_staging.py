@@ -8,23 +8,27 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transduce.preparation import staging
 from transduce.preparation.staging import StagedPairs, StagedTexts, StagingWriter
 from transduce.text.holdout import Part
 from transduce.text.holdout import sentences as hashes_of
 from transduce.text.pairs import Origin, Pair
+from transduce.text.rules import DUPLICATE, NEAR_DUPLICATE
 
 texts = st.text(st.characters(exclude_characters="\n", codec="utf-8"), max_size=12)
 rows = st.lists(st.tuples(texts, texts, st.sampled_from("fgh"), st.integers(1, 2**62)), max_size=12)
 
 
+RULES = {DUPLICATE: 1, NEAR_DUPLICATE: 2}
+
+
 def stage(folder: Path, pairs: Sequence[Pair], parts: Sequence[int], block: int) -> StagedPairs:
     with StagingWriter(folder, with_sentences=True) as writer:
         for start in range(0, len(pairs), block):
-            writer.append(
-                pairs[start : start + block],
-                np.array(parts[start : start + block], dtype=np.int8),
-                {},
-            )
+            some = slice(start, start + block)
+            lines = np.array([pair.origin.line for pair in pairs[some]], dtype="<u8")
+            hashes = {rule: lines * np.uint64(times) for rule, times in RULES.items()}
+            writer.append(pairs[some], np.array(parts[some], dtype=np.int8), hashes)
     return writer.finish(read=len(pairs))
 
 
@@ -39,6 +43,8 @@ def test_staged_pairs_are_read_back_by_part(tmp_path_factory, rows, block, data)
     staged = stage(tmp_path_factory.mktemp("staged") / "0", pairs, parts, block)
     assert staged.parts.tolist() == parts and staged.read == len(pairs)
     assert staged.origins(range(len(pairs))) == [pair.origin for pair in pairs]
+    for rule, times in RULES.items():
+        assert staged.hashes(rule).tolist() == [times * pair.origin.line for pair in pairs]
     for part in (Part.TRAIN, Part.HELD_OUT):
         expected = [pair for pair, its in zip(pairs, parts, strict=True) if its == part]
         assert list(staged.pairs(part)) == expected
@@ -74,3 +80,15 @@ def test_a_sample_of_a_very_large_corpus_is_the_same_however_it_is_cut(tmp_path)
             sample = StagedTexts([(each, 1) for each in corpora], every)
             assert list(sample) == [f"-{number}" for number in taken]
             assert len(sample) == len(taken)
+
+
+def test_pairs_that_are_left_out_are_counted_and_the_first_ones_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(staging, "LINES_KEPT", 2)
+    with StagingWriter(tmp_path / "0", with_sentences=False) as writer:
+        for rule, line in (("b", 1), ("a", 2), ("b", 3), ("b", 4)):
+            writer.leave_out(rule, line - 1, Origin("f", line))
+    staged = writer.finish(read=4)
+    assert staged.read == 4 and staged.left_out == {
+        "b": (3, [(0, Origin("f", 1)), (2, Origin("f", 3))]),
+        "a": (1, [(1, Origin("f", 2))]),
+    }

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from text_files import number
 from transduce.system.errors import UserError
-from transduce.text.holdout import Part, hold_out
+from transduce.text.holdout import Part, _choose, hold_out
 from transduce.text.holdout import sentences as hashes_of
 from transduce.text.pairs import Pair
 
@@ -122,3 +122,22 @@ def test_long_chains_of_sentences_take_no_long_time():
     chain = number([(f"s{i}", f"s{i + 1}") for i in range(40_000)])
     split = split_off([*chain[::-1], *number([("alone", "allein")])], 10, seed=1)
     assert [len(part) for part in split] == [40_000, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("count", "budget", "sizes"),
+    [
+        (2, 9, [1, 1]),
+        (10, 7, [1, 1, 1, 2, 2]),  # 3 pairs, and two components of 2
+        (10, 9, [1, 1, 1, 2, 2, 2]),
+        (10, 13, [1, 1, 1, 2, 2, 2, 4]),
+        (10, 99, [1, 1, 1, 2, 2, 2, 4, 4]),
+        (4, 99, [1, 1, 1, 2]),
+        (10, 0, [1]),
+    ],
+)
+def test_the_smallest_components_are_chosen_while_their_pairs_are_few(count, budget, sizes):
+    every = np.array([2, 0, 1, 4, 1, 0, 2, 1, 4, 2], dtype=np.int32)
+    with patch("transduce.text.holdout.SLICE_ITEMS", 3):
+        chosen = _choose(every, count, budget, np.random.default_rng(1))
+    assert every[chosen].tolist() == sizes and len({*chosen.tolist()}) == len(sizes)

@@ -8,8 +8,11 @@ from transduce.text.languages import (
     Direction,
     language_name,
     language_of,
+    languages_of,
     main_language,
     nearest_code,
+    script_of,
+    target_of,
 )
 from transduce.text.pairs import check_file_names
 
@@ -120,3 +123,61 @@ def test_of_several_variants_of_the_source_the_one_with_the_target_is_chosen():
         "en-de",
         "en-de",
     ]
+
+
+def test_directions_are_parsed_and_written():
+    direction = Direction.parse("pt_BR-en")
+    assert direction == ("pt_BR", "en") and str(direction) == "pt_BR-en"
+    assert Direction("pt-BR", "zh-Hans").as_codes == ("pt_BR", "zh_Hans")
+    assert direction.reverse == ("en", "pt_BR") and Direction.parse("en") == ("en", "")
+    assert target_of("en-de") == "de" and target_of("") == ""
+
+
+@pytest.mark.parametrize(
+    ("files", "languages"),
+    [
+        (["a.en", "b.de"], ("en", "de")),
+        (["a.en", "b.en"], None),
+        (["a.en", "b"], None),
+        (["a.en"], None),
+        (["a.en", "b.de", "c.fr"], None),
+        (["en/a.fr.txt", "de.x"], None),
+    ],
+)
+def test_the_languages_of_two_files(files, languages):
+    assert languages_of(files) == languages
+
+
+@pytest.mark.parametrize(
+    ("code", "script"),
+    [
+        ("zh-TW", "hant"),
+        ("zh_MO", "hant"),
+        ("zh-SG", "hans"),
+        ("yue-HK", ""),
+        ("zh", ""),
+        ("sr_Latn_RS", "latn"),
+        ("en-US", ""),
+        ("zh_Hant_CN", "hant"),
+        ("hans", ""),
+    ],
+)
+def test_the_script_of_a_code(code, script):
+    assert script_of(code) == script
+
+
+@pytest.mark.parametrize(
+    ("code", "among", "found"),
+    [
+        ("EN_us", ["en", "en-US"], "en-US"),
+        ("en", ["en-GB", "en"], "en"),
+        ("en-GB-x", ["en-US", "en-GB"], "en-GB"),
+        ("pt", ["pt_BR", "pt_PT"], "pt_BR"),
+        ("fr", ["en"], None),
+        ("", ["en"], None),
+        ("zh_Hant", ["zh", "zh_Hant"], "zh_Hant"),
+        ("sr_Latn", ["sr", "sr_Cyrl"], "sr"),
+    ],
+)
+def test_the_most_similar_code_is_found(code, among, found):
+    assert nearest_code(code, among) == found

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -12,7 +13,21 @@ from hypothesis import strategies as st
 
 from text_files import COMPRESS, texts, write
 from transduce.system.errors import UserError
-from transduce.text.pairs import Origin, Pair, are_line_aligned, read_pairs
+from transduce.text.pairs import (
+    Origin,
+    Pair,
+    _as_line,
+    are_documents,
+    are_line_aligned,
+    are_trees,
+    by_direction,
+    check_file_names,
+    expand_folders,
+    first_of_each_direction,
+    read_pairs,
+    single_lines,
+    usable,
+)
 
 
 @given(st.lists(st.tuples(texts, texts)))
@@ -250,3 +265,168 @@ def test_only_the_seed_changes_the_held_out_pairs():
     assert len(first) == len(second) == 50
     assert first != second
     assert {line % 2 for line in first} == {0, 1}  # either pair of a component
+
+
+def paired(*texts: tuple[str, str], direction: str = "") -> list[Pair]:
+    return [Pair(a, b, Origin("f", i), direction) for i, (a, b) in enumerate(texts, 1)]
+
+
+def test_pairs_are_chosen_by_direction():
+    german, french = (
+        paired(("a", "b"), ("c", "d"), ("e", "f"), direction=d) for d in ("x-de", "x-fr")
+    )
+    mixed = [german[0], french[0], *german[1:], *french[1:]]
+    assert by_direction(mixed) == {"x-de": german, "x-fr": french}
+    assert first_of_each_direction(mixed, 4) == [*german[:2], *french[:2]]
+    assert first_of_each_direction(mixed, 1) == [german[0], french[0]]
+    assert first_of_each_direction(german, 2) == german[:2] and first_of_each_direction([], 5) == []
+
+
+def test_usable_pairs_have_two_texts_of_one_line():
+    pairs = paired(
+        ("a", "b"), ("", "b"), ("a", " "), ("a\nb", "c"), ("a", "b\n"), ("\u2028", "x\ry")
+    )
+    assert usable(pairs) == [pairs[0]] and usable(paired(("a", "x\ry"))) == paired(("a", "x\ry"))
+    assert list(single_lines([pairs[0], pairs[1]])) == pairs[:2]
+    for wrong, line in ((3, 4), (4, 5)):
+        with pytest.raises(UserError, match=rf"f:{line}: the text contains a line break"):
+            list(single_lines([pairs[0], pairs[wrong]]))
+
+
+def test_the_lines_of_a_document_are_joined():
+    cells = {
+        "a \t\r\n\n  b \n c\n": "a b c",
+        "\n a": "a",
+        "a  b": "a  b",
+        "\n": "",
+        " a\n ": " a",
+    }
+    for text, joined in cells.items():
+        assert _as_line(text) == joined, repr(text)
+
+
+def test_a_folder_stands_for_its_bilingual_files(tmp_path):
+    for name in (
+        "b.tsv",
+        "sub/a.tsv.gz",
+        "a.jsonl",
+        ".hidden.tsv",
+        ".git/x.tsv",
+        "notes.md",
+        "x.txt",
+        "a.left-out.jsonl",
+        "a.mended.jsonl",
+        "folder.tsv/c.po",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = expand_folders(["first.en", str(tmp_path), "last.de"])
+    names = ["a.jsonl", "b.tsv", "folder.tsv/c.po", "sub/a.tsv.gz"]
+    assert found == ["first.en", *(str(tmp_path / name) for name in names), "last.de"]
+    with pytest.raises(UserError, match=r"\.git has no bilingual files"):
+        (tmp_path / ".git/x.tsv").unlink()
+        expand_folders([str(tmp_path / ".git")])
+    with pytest.raises(UserError, match="name of a corpus file is empty"):
+        expand_folders(["a", ""])
+    with pytest.raises(UserError, match="\ufffd\\.tsv: this name is not UTF-8"):
+        expand_folders(["\udcff.tsv"])
+    (tmp_path / "manifest.json").touch()
+    with pytest.raises(UserError, match=r"is a folder\. Name a file in it"):
+        expand_folders([str(tmp_path)])
+
+
+def test_kinds_of_corpora(tmp_path):
+    assert are_documents(["a.tsv", "a.po"]) and not are_documents(["a.tsv", "a.txt"])
+    assert are_line_aligned(["a.en", "a.de"]) and are_line_aligned(["a.txt", "b.txt"])
+    for files in (
+        ["a.en"],
+        ["a.en", "b.tsv"],
+        ["a.tsv", "b"],
+        ["a.html", "b.html"],
+        [str(tmp_path), "a"],
+    ):
+        assert not are_line_aligned(files)
+
+
+@pytest.mark.parametrize(
+    ("shorter", "missing"), [("source", 3), ("target", 3), ("source", 20), ("target", 21)]
+)
+def test_one_side_may_be_a_little_shorter_if_lenient(folder, shorter, missing):
+    lines = {"source": 30, "target": 30}
+    lines[shorter] -= missing
+    files = [
+        write(folder, f"short.{side}", "".join(f"{side} {i}\n" for i in range(count)))
+        for side, count in lines.items()
+    ]
+    said = rf"short.source has {lines['source']} lines and .*short.target has {lines['target']}\."
+    with pytest.raises(UserError, match=said):
+        list(read_pairs(files))
+    if missing > 20:
+        with pytest.raises(UserError, match=said):
+            list(read_pairs(files, lenient=True))
+        return
+    found = list(read_pairs(files, lenient=True))
+    assert [pair.origin.line for pair in found] == list(range(1, 31))
+    assert [pair[:2] for pair in found[-missing - 1 :]] == [
+        (f"source {30 - missing - 1}", f"target {30 - missing - 1}"),
+        *(
+            ("", f"target {i}") if shorter == "source" else (f"source {i}", "")
+            for i in range(30 - missing, 30)
+        ),
+    ]
+
+
+def test_what_can_not_be_read_as_a_corpus_is_named(tmp_path):
+    for files, said in (
+        (["-", "/dev/stdin"], "can't both come from standard input"),
+        (["a", "b", "c"], "3 files can't be read as a corpus"),
+        ([], "0 files can't be read as a corpus"),
+        (["a.tsv", "b"], "a.tsv has the suffix of a bilingual file"),
+        (["a", "b.tsv"], "b.tsv has the suffix of a bilingual file"),
+        (["a.html", "b"], "a.html is a document. Give its translation in the same format"),
+        (["a.html"], "a.html holds one language"),
+        (["missing.csv"], "missing.csv does not exist"),
+    ):
+        with pytest.raises(UserError, match=re.escape(said)):
+            list(read_pairs(files))
+    (tmp_path / "a.csv").touch()
+    (tmp_path / "a.xyz").touch()
+    with pytest.raises(UserError, match=r"a.csv is a spreadsheet"):
+        list(read_pairs([str(tmp_path / "a.csv")]))
+    with pytest.raises(UserError, match=r"a.xyz: the suffix does not name a bilingual format"):
+        list(read_pairs([str(tmp_path / "a.xyz")]))
+
+
+@pytest.mark.parametrize(
+    ("names", "is_refused"),
+    [
+        (("en", "de"), False),
+        (("de", "en"), True),
+        (("de", "fr"), True),  # the source is the target's language
+        (("fr", "en"), True),
+        (("fr", "it"), False),
+        (("en_US", "en_GB"), False),
+    ],
+)
+def test_names_of_files_in_the_other_languages_are_refused(names, is_refused):
+    files = [f"a.{name}" for name in names]
+    if is_refused:
+        with pytest.raises(UserError, match="for en and de, but their names say"):
+            check_file_names(files, ("en", "de"))
+    else:
+        check_file_names(files, ("en", "de"))
+    check_file_names(["en.tsv", "de.tsv"], ("en", "de"))
+    with pytest.raises(UserError, match="but their names say en_GB and en_US"):
+        check_file_names(["a.en_GB", "a.en_US"], ("en_US", "en_GB"))
+
+
+def test_one_file_of_trees_or_documents_is_enough(tmp_path):
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.tsv").touch()
+    for names, trees, documents in (
+        (["a.mrg", "b.tsv"], True, False),
+        (["a.tsv", "b.html"], False, True),
+        ([str(tmp_path / "texts")], False, False),
+        ([], False, False),
+    ):
+        assert (are_trees(names), are_documents(names)) == (trees, documents)

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 import sys
 from pathlib import Path
 from unittest.mock import patch
@@ -15,7 +16,7 @@ from text_files import COMPRESS, texts, write
 from transduce.system.errors import UserError
 from transduce.text import plain
 from transduce.text.pairs import read_pairs
-from transduce.text.plain import read_lines
+from transduce.text.plain import check_output, read_lines, write_lines
 
 every_compression = pytest.mark.parametrize("suffix", COMPRESS)
 
@@ -195,3 +196,92 @@ def test_file_without_permission_is_named(tmp_path):
     Path(file).chmod(0)
     with pytest.raises(UserError, match="secret can't be read: permission denied"):
         list(read_lines(file))
+
+
+def test_bytes_that_are_not_utf8_are_kept_if_lenient(folder):
+    file = write(folder, "lenient.txt", b"good\nca\xe9\r\nend\xff")
+    assert list(read_lines(file, lenient=True)) == ["good", "ca\udce9\r", "end\udcff"]
+    zipped = write(folder, "zipped.txt", b"PK\x03\x04\xff\n")
+    with pytest.raises(UserError, match="looks like a ZIP archive"):
+        list(read_lines(zipped, lenient=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix", "compression"),
+    [
+        ("a.TSV.GZ", ".tsv", ".gz"),
+        ("a.gz", "", ".gz"),
+        ("a.tsv", ".tsv", ""),
+        ("x.tar/a", "", ""),
+        ("a.en.zst", ".en", ".zst"),
+    ],
+)
+def test_suffixes_of_format_and_compression(name, suffix, compression):
+    assert plain.suffixes(name) == (suffix, compression)
+
+
+def test_unreadable_files_are_named(folder):
+    with pytest.raises(UserError, match=r"can't read \.docx files\. Save the text as \.txt"):
+        list(read_lines(write(folder, "a.docx", "")))
+    for name, text in (("a.ts", '<?xml version="1.0"?>\n'), ("b.ts", "\ufeff<!DOCTYPE TS>\n")):
+        with pytest.raises(UserError, match=r"is a file of Qt Linguist\. Convert it to \.xlf"):
+            list(read_lines(write(folder, name, text)))
+    assert list(read_lines(write(folder, "c.ts", "Avuxeni\n<?xml\n"))) == ["Avuxeni", "<?xml"]
+    assert list(read_lines(write(folder, "d.txt", "<?xml\n"))) == ["<?xml"]
+
+
+def test_lines_are_written_to_files_links_and_devices(tmp_path, capsys):
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "file").write_text("before")
+    write_lines(tmp_path / "link", iter(["ä", "", "b\r"]))
+    assert (tmp_path / "link").is_symlink() and (
+        tmp_path / "file"
+    ).read_bytes() == b"\xc3\xa4\n\nb\r\n"
+
+    def failing():
+        yield "new"
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError):
+        write_lines(tmp_path / "file", failing())
+    assert (tmp_path / "file").read_bytes() == b"\xc3\xa4\n\nb\r\n"
+    write_lines(Path("-"), ["ä", "b"])
+    assert capsys.readouterr().out == "ä\nb\n"
+    write_lines(Path(os.devnull), ["a"])
+    with pytest.raises(
+        UserError, match=r"full can't be written: No space left on device\. Choose an"
+    ):
+        write_lines(Path("/dev/full"), ["a"])
+
+
+def test_outputs_that_can_not_be_written_are_named(tmp_path):
+    source = write(tmp_path, "in.txt", "a\n")
+    (tmp_path / "round").symlink_to("round")
+    (tmp_path / "same").symlink_to("in.txt")
+    for name, said in {
+        "": "is a folder. Name a file in it.",
+        "out.txt.gz": "would not be compressed. Leave .gz out of its name.",
+        "no/out": "there is no folder",
+        "in.txt": "in.txt is also the input. Name another file.",
+        "same": "same is also the input.",
+        "round": "round is a symbolic link to itself. Remove it.",
+    }.items():
+        with pytest.raises(UserError, match=re.escape(said)) as error:
+            check_output(tmp_path / name, [source], "out")
+        assert error.value.hint.options == ("out",)
+    check_output(tmp_path / "out.txt", [source])
+    check_output(Path("-"), ["-"])
+    check_output(Path(os.devnull), [source, "-", str(tmp_path / "missing")])
+    assert not (tmp_path / "out.txt").exists()
+    before = os.access
+
+    def access(path, mode):
+        return before(path, mode) and not str(path).endswith(("locked", "old.txt"))
+
+    (tmp_path / "locked").mkdir()
+    write(tmp_path, "old.txt", "")
+    with patch("os.access", access):  # an administrator may write everywhere
+        with pytest.raises(UserError, match=r"old.txt is write-protected"):
+            check_output(tmp_path / "old.txt", [])
+        with pytest.raises(UserError, match=r"can't be written: .*locked is read-only"):
+            check_output(tmp_path / "locked" / "new", [])

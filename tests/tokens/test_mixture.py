@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from corpora import blocks, reverse_rows
 from transduce.tokens import mixture as tokens_mixture
 from transduce.tokens.batching import micro_batches
-from transduce.tokens.mixture import Mixture
+from transduce.tokens.mixture import Mixture, SampledMixture, choose
 from transduce.tokens.store import StoreView, TokenStore, write_store
+from transduce.tokens.vocabulary import Rows, pack
 
 CORPORA = [
     reverse_rows(7, seed=1),
@@ -52,7 +53,8 @@ def test_pairs_are_numbered_through(stores):
             source,
             target,
         ]
-        assert np.array(mixture.lengths(pair)).tolist() == [[len(source)], [len(target)]]
+        lengths = np.array(mixture.lengths(pair))
+        assert lengths.tolist() == [[len(source)], [len(target)]] and lengths.dtype == np.int64
         assert mixture.origin(index) == (store, store, line)
 
 
@@ -180,3 +182,69 @@ def test_the_longest_pair_is_found_in_any_slice(stores, monkeypatch):
     longer = np.maximum(*mixture.lengths(np.arange(32)))
     assert mixture.longest() == (longer.argmax(), longer.max())
     assert Mixture(stores[1:2], [1.0]).longest() == (0, -1)
+
+
+# -- pairs that change
+
+
+def doubled(pairs: list[Rows], random: np.random.Generator) -> list[Rows]:
+    """Each source twice, each target with a random number before it."""
+    source, target = (side.lists() for side in pairs)
+    numbers = random.integers(4, 14, len(target)).tolist()
+    return [
+        pack([row + row for row in source]),
+        pack([[number, *row] for number, row in zip(numbers, target, strict=True)]),
+    ]
+
+
+@pytest.mark.parametrize("together", [4, 100])
+@pytest.mark.parametrize("tag", [None, 99])
+def test_changed_pairs_are_read_as_they_were_planned(stores, monkeypatch, together, tag):
+    monkeypatch.setattr(tokens_mixture, "SAMPLED_PAIRS", together)
+    plain = Mixture([StoreView(store, tag=tag) for store in stores], [1.0, 1.0, 0.5, 2.0])
+    sampled = SampledMixture(plain, doubled)
+    longest = plain.longest()[1]
+    epochs = []
+    for epoch in (0, 1, 0):
+        plan = sampled.plan(epoch, 0, budget=40, accumulate=2, seed=3)
+        chosen = np.unique(np.concatenate([batch for batches in plan for batch in batches]))
+        drawn = (
+            [row.tolist() for row in sampled.sources(chosen)],
+            [row.tolist() for row in sampled.targets(chosen)],
+        )
+        before = (
+            [row.tolist() for row in plain.sources(chosen)],
+            [row.tolist() for row in plain.targets(chosen)],
+        )
+        its = [] if tag is None else [tag]
+        changed = 0
+        for old, new in zip(zip(*before, strict=True), zip(*drawn, strict=True), strict=True):
+            words = old[0][len(its) :]
+            fits = 2 * len(words) + len(its) <= longest and len(old[1]) + 1 + len(its) <= longest
+            expected = [*its, *words, *words] if fits else old[0]
+            assert new[0] == expected and new[1][-len(old[1]) :] == old[1]
+            assert len(new[1]) == len(old[1]) + fits
+            changed += fits
+        assert 0 < changed < len(chosen)
+        lengths = np.array(sampled.lengths(chosen)).tolist()
+        assert lengths == [list(map(len, drawn[0])), list(map(len, drawn[1]))]
+        for batch in itertools.chain.from_iterable(plan):
+            assert len(batch) * (np.max(sampled.lengths(batch)) + 1) <= 40
+        epochs.append(drawn)
+    assert epochs[0] == epochs[2] != epochs[1]
+
+
+def test_rows_are_chosen_from_two():
+    one, other = pack([[1], [2, 3], []]), pack([[4, 5], [], [6]])
+    chosen = choose(np.array([True, False, False]), one, other)
+    assert chosen.lists() == [[1], [], [6]]
+    assert choose(np.array([False, True, True]), one, other).lists() == [[4, 5], [2, 3], []]
+
+
+def test_weights_by_hand(stores):
+    mixture = Mixture(stores, [1.0, 3.0, 0.25, 1.5])
+    counts = Counter(chosen(mixture, 0))
+    sizes = [sum(counts[i] for i in range(*mixture.starts[s : s + 2])) for s in range(4)]
+    assert sizes == [7, 0, 5, 7]
+    assert mixture.pairs_per_epoch == sum(sizes)
+    assert Mixture(stores, [0.0] * 4).plan(0, 0, budget=40, accumulate=1, seed=1) == []

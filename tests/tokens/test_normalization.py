@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from transduce.tokens.normalization import (
     FOLDED,
     Normalizer,
+    Tracked,
     common_quotes,
     composed,
 )
@@ -151,3 +152,33 @@ def test_a_normalised_source_is_encoded_without_loss(text):
     tokenizer = Tokenizer.train(words, words, vocab_size=280, quotes="")
     [normalised] = tokenizer.normalizer([text])
     assert tokenizer.source.decode(tokenizer.encode_source([text])) == [normalised]
+
+
+def test_texts_of_parsers_are_only_composed():
+    composing = Normalizer(only_composed=True)
+    text = "\ufeffHa\u0308user  “x”\u00a0 "
+    assert composing([text, "a"]) == ["\ufeffHäuser  “x”\u00a0 ", "a"]
+    assert composing.tracked(text).origins[2] == (2, 4)
+
+
+@pytest.mark.parametrize(
+    "texts", [["a", " b"], ["a ", "b"], ["a", "b  c"], ["a", "b", "e\u0301"], [" a"], ["a", "b "]]
+)
+def test_one_text_of_a_batch_needs_normalisation(texts):
+    assert normalise(texts) == [composed([text.strip().replace("  ", " ")])[0] for text in texts]
+
+
+def test_a_quote_of_one_in_ten_thousand_sources_is_known():
+    assert common_quotes(["“a"] + ["b"] * 9_999) == "“"
+    assert common_quotes(["“a““"] + ["b"] * 10_000) == "", "of a text it counts once"
+    assert common_quotes([]) == ""
+
+
+def test_texts_are_replaced_by_shorter_and_longer_ones():
+    tracked = Tracked("abcdef", [(i, i + 1) for i in range(6)])
+    found = tracked.replaced([(1, 3), (4, 5)], {"bc": "X", "e": "YZ"}.__getitem__)
+    assert found.text == "aXdYZf"
+    assert found.origins == [(0, 1), (1, 3), (3, 4), (4, 5), (4, 5), (5, 6)]
+    assert found.original((1, 4)) == (1, 5) and found.original((0, 1)) == (0, 1)
+    same = tracked.replaced([(1, 3)], str.upper)
+    assert (same.text, same.origins) == ("aBCdef", tracked.origins)

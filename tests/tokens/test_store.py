@@ -1,5 +1,7 @@
 """Tests of transduce/tokens/store.py."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from corpora import blocks
 from transduce.system.errors import UserError
+from transduce.system.files import write_folder
 from transduce.tokens.store import TokenStore, write_store
 
 ids = st.lists(st.integers(0, 300) | st.sampled_from([65535, 65536, 2**32 - 1]), max_size=6)
@@ -49,6 +52,7 @@ def test_pairs_take_few_bytes_besides_their_ids(tmp_path):
         for path in (tmp_path / "store").iterdir()
         if path.name != "manifest.json"
     }
+    assert sizes["source.starts"] == sizes["target.starts"] == 8 * 94  # of every 64th of 6,000
     ids = sizes.pop("source.ids") + sizes.pop("target.ids")
     assert ids == 2 * sum(n % 7 + n % 5 for n in range(6000))
     assert sum(sizes.values()) < 5.5 * 6000
@@ -59,6 +63,63 @@ def test_pairs_take_few_bytes_besides_their_ids(tmp_path):
     places = np.random.default_rng(1).permutation(6000)
     assert [ids.tolist() for ids in store.source.rows(places)] == [[1] * (n % 7) for n in places]
     assert [ids.tolist() for ids in store.target.rows(places)] == [[2] * (n % 5) for n in places]
+
+
+def test_gaps_between_the_lines_of_pairs_change_no_line_number(tmp_path):
+    """One to 255 lines fit into a step; blocks may end anywhere, and a file may go on with a lower line."""
+    gaps = [1, 254, 255, 256, 257, 511, 512, 1, 65_536, 0, 1, 255]
+    lines = np.cumsum(gaps).tolist()
+    rows = [([1], [2], 0, line) for line in lines]
+    rows += [([1], [2], 1, line) for line in (lines[-1] + 1, lines[-1] + 2, 7, 7, 8)]
+    rows += [([1], [2], 0, 9)]
+    expected = [row[2:] for row in rows]
+    for size in (1, 2, 5, 99):
+        write_store(tmp_path / f"{size}", blocks(rows, size=size))
+        store = TokenStore(tmp_path / f"{size}")
+        assert [store.origin(i) for i in range(len(rows))] == expected
+        # Jumps: the begin, six gaps of the first file, the other file, 7 and 7, and the first file again.
+        assert (tmp_path / f"{size}" / "origin.jumps").stat().st_size == 11 * 24
+    write_store(tmp_path / "long", blocks((([1], [2], 0, line) for line in range(5, 9005)), 1000))
+    assert (tmp_path / "long" / "origin.jumps").stat().st_size == 3 * 24
+    store = TokenStore(tmp_path / "long")
+    assert [store.origin(i)[1] for i in (0, 4095, 4096, 4097, 8192, 8999)] == [
+        5,
+        4100,
+        4101,
+        4102,
+        8197,
+        9004,
+    ]
+
+
+def test_encoded_pairs_are_chosen_by_a_mask():
+    [encoded] = blocks([([1, 2], [3], 0, 5), ([], [4, 5], 1, 6), ([6], [7], 2, 7)])
+    chosen = encoded.where(np.array([True, False, True]))
+    assert chosen.source.lists() == [[1, 2], [6]] and chosen.target.lists() == [[3], [7]]
+    assert (chosen.files.tolist(), chosen.lines.tolist()) == ([0, 2], [5, 7])
+    assert encoded.where(np.ones(3, dtype=bool)) is encoded
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"source": "<u8"}, "it names unknown number types"),
+        ({"target_lengths": "|u1"}, "it names unknown number types"),
+        ({"target": None}, "it names unknown number types"),
+        ({"format": "2"}, "has format 2, but this version reads format 2"),
+        ({"source": []}, "is missing or damaged"),
+    ],
+)
+def test_a_header_that_does_not_fit_is_refused(tmp_path, changes, said):
+    with write_folder(tmp_path / "other") as aside:
+        types = dict.fromkeys(("source", "target", "source_lengths", "target_lengths"), "<u2")
+        (aside / "store.json").write_text(json.dumps({"format": 2} | types | changes))
+    with pytest.raises(UserError, match=said):
+        TokenStore(tmp_path / "other")
+    with write_folder(tmp_path / "missing") as aside:
+        (aside / "store.json").write_text(json.dumps({"format": 2, "source": "<u2"}))
+    with pytest.raises(UserError, match="is missing or damaged"):
+        TokenStore(tmp_path / "missing")
 
 
 def test_a_sentence_may_be_very_long(tmp_path):

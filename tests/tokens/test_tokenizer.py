@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from transduce.config.schema import BOS, EOS, PAD, UNK
 from transduce.system.errors import UserError
+from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.normalization import composed
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -254,3 +255,103 @@ def test_a_damaged_model_is_named(damage, joint, tmp_path):
     (tmp_path / name).unlink()
     with pytest.raises(UserError, match=f"{'tokenizer.model' if joint else name} is missing"):
         Tokenizer.load(tmp_path)
+
+
+def test_a_target_language_has_a_tag():
+    tokenizer = Tokenizer.train(ENGLISH, GERMAN, vocab_size=400, languages=["de", "pt_BR"])
+    german = tokenizer.into("de")
+    assert german.tag == tokenizer.source.tags[">>de<<"] and tokenizer.tag is None
+    assert german.encode_source(["A dog", ""]) == [
+        [german.tag, *tokenizer.encode_source(["A dog"])[0]],
+        [],
+    ]
+    assert german.encode_target(["A dog"]) == tokenizer.encode_target(["A dog"])
+    assert (tokenizer.tag_of("pt_BR"), tokenizer.tag_of("fr")) == (">>pt_BR<<", "")
+    same = tokenizer.into("")
+    assert same.tag is None and same.encode_source(["A"]) == tokenizer.encode_source(["A"])
+    with pytest.raises(UserError, match="has no tag for the target language 'fr'"):
+        tokenizer.into("fr")
+    hyphens = [*tokenizer.target.all_pieces()]
+    hyphens[hyphens.index(">>pt_BR<<")] = ">>pt-BR<<"
+    imported = Tokenizer(ImportedVocabulary(tokenizer.target.model, hyphens))
+    assert imported.tag_of("pt_BR") == ">>pt-BR<<" and imported.into("pt_BR").tag is not None
+    assert imported.is_imported and not tokenizer.is_imported
+
+
+def test_a_vocabulary_is_extended_only_if_it_is_one_of_ours():
+    tokenizer = Tokenizer.train(ENGLISH, GERMAN, vocab_size=300, languages=["de"])
+    extended = tokenizer.extended(["öß öß öß"] * 9, 3, ["de", "fr"])
+    assert extended.target.size <= tokenizer.target.size + 4 and extended.joint
+    assert [*extended.source.tags] == [">>de<<", ">>fr<<"]
+    separate = Tokenizer.train(ENGLISH, GERMAN, vocab_size=300, joint=False)
+    imported = Tokenizer(ImportedVocabulary(tokenizer.target.model, tokenizer.target.all_pieces()))
+    for other in (separate, imported):
+        with pytest.raises(
+            UserError, match="only to a model with one vocabulary that transduce learnt"
+        ):
+            other.extended(["a"], 3, ["fr"])
+
+
+def test_unknown_characters_have_no_piece_and_no_form_with_one():
+    tokenizer = Tokenizer.train(["abc 12 “x”"] * 9, ["abc"], vocab_size=300, quotes="")
+    assert tokenizer.unknown(["ab\uff11", "ж “c”"]) == {"ж"}
+    assert tokenizer.unknown(["\ud800", "\u200b"]) == set() == tokenizer.unknown([])
+    assert tokenizer.has_letters
+    assert not Tokenizer.train(["1 2", "3"] * 9, ["4"], vocab_size=280).has_letters
+
+
+def test_equal_pieces_are_needed_on_both_sides():
+    one, other = (
+        Tokenizer.train(ENGLISH, GERMAN, vocab_size=size, joint=False) for size in (300, 310)
+    )
+    assert one.same_pieces(Tokenizer(one.target, one.source)) and not one.same_pieces(other)
+    assert not one.same_pieces(Tokenizer(one.target, other.source))
+    assert not one.same_pieces(Tokenizer(other.target, one.source))
+    assert one.models == (one.source.model, one.target.model)
+
+
+def test_symbols_of_trees_belong_to_the_target():
+    trees = Tokenizer.train(["a b"] * 9, ["(S NN )S"], vocab_size=300, joint=False, symbols=True)
+    assert [*trees.target_symbols().values()] == ["(S", ")S", "NN"]
+    assert Tokenizer.train(ENGLISH, GERMAN, vocab_size=300).target_symbols() == {}
+    assert trees.normalizer(["“a”  b"]) == ["“a”  b"], "its words have tags"
+
+
+def test_an_imported_vocabulary_is_saved_with_its_pieces(tmp_path):
+    learnt = Tokenizer.train(ENGLISH, GERMAN, vocab_size=300, joint=False)
+    target, source = (
+        ImportedVocabulary(side.model, side.all_pieces()) for side in (learnt.target, learnt.source)
+    )
+    for name, tokenizer, files in (
+        ("one", Tokenizer(target), {"tokenizer.model", "tokenizer.pieces.json"}),
+        (
+            "two",
+            Tokenizer(target, source),
+            {"tokenizer.source.model", "tokenizer.target.model", "tokenizer.pieces.json"},
+        ),
+        (
+            "shared",
+            Tokenizer(target, ImportedVocabulary(source.model, target.listed)),
+            {"tokenizer.source.model", "tokenizer.target.model", "tokenizer.pieces.json"},
+        ),
+        (
+            "lists",
+            Tokenizer(target, ImportedVocabulary(target.model, source.listed)),
+            {"tokenizer.model", "tokenizer.pieces.json"},
+        ),
+    ):
+        (tmp_path / name).mkdir()
+        assert {*tokenizer.save(tmp_path / name)} == files
+        loaded = Tokenizer.load(tmp_path / name, threads=2)
+        assert loaded.is_imported and loaded.joint == (name in ("one", "shared")) == tokenizer.joint
+        assert loaded.same_pieces(tokenizer) and loaded.target.threads == 2
+    for damaged in ("{}", "[]", "[[]]", "[1]", '[["a"], ["b"], ["c"]]', "["):
+        (tmp_path / "one" / "tokenizer.pieces.json").write_text(damaged)
+        with pytest.raises(UserError, match=r"tokenizer.pieces.json (is damaged|can't be read)"):
+            Tokenizer.load(tmp_path / "one")
+    Tokenizer.train(ENGLISH, [], vocab_size=300, quotes="“").save(tmp_path)
+    assert Tokenizer.load(tmp_path).quotes == "“"
+    for damaged in ("{}", '{"curly_quotes": 1}', "["):
+        (tmp_path / "tokenizer.normalization.json").write_text(damaged)
+        with pytest.raises(UserError, match=r"tokenizer.normalization.json is damaged"):
+            Tokenizer.load(tmp_path)

@@ -1,12 +1,14 @@
 """Training by several processes learns what one does, and ends as one."""
 
 import functools
+import json
 import math
 import os
 import random
 import signal
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -23,6 +25,7 @@ from transduce.model.build import build
 from transduce.preparation.prepare import prepare
 from transduce.system.errors import UserError
 from transduce.system.journal import Event, read_events
+from transduce.training import distributed
 from transduce.training.distributed import ALONE, Ranks, init_distributed, place_on_machine, wrap
 from transduce.training.update import dropout_seed
 from transduce_lab.comparing.runs import carry_out
@@ -49,6 +52,37 @@ def test_each_micro_batch_counts_on_one_rank_and_all_make_as_many_passes(count, 
     for rank, each in enumerate(slots):
         assert all(slot.index % world == rank for slot in each if not slot.is_dummy)
         assert all(0 <= slot.index < count for slot in each)
+
+
+def test_ranks_ask_each_other(monkeypatch):
+    """The other rank has the same numbers; what rank 0 sends, this one gets."""
+    asked = []
+    sent = {"a": [1, "ü"]}
+    content = json.dumps(sent).encode()
+
+    def broadcast(tensor, source, group=None):
+        asked.append((source, group))
+        tensor[...] = (
+            len(content)
+            if not tensor.ndim
+            else torch.frombuffer(bytearray(content), dtype=torch.uint8)
+        )
+
+    def reduce(tensor, how="sum"):
+        asked.append(how)
+        tensor.add_(tensor)
+
+    fake = SimpleNamespace(
+        all_reduce=reduce, broadcast=broadcast, ReduceOp=SimpleNamespace(MAX="max")
+    )
+    monkeypatch.setattr(distributed, "dist", fake)
+    assert ALONE.sum(torch.tensor([1.0, 2.0])).tolist() == [1, 2] and ALONE.highest(3) == 3
+    assert ALONE.agree({"b": 1}) == {"b": 1} and asked == []
+    both = Ranks(1, 2, agree_group="patient")
+    found = both.sum(torch.tensor([1.0, 2.0], dtype=torch.float32))
+    assert found.tolist() == [2, 4] and found.dtype == torch.float64
+    assert (both.highest(3), asked) == (6, ["sum", "max"])
+    assert both.agree({"b": 1}) == sent and asked[2:] == [(0, "patient")] * 2
 
 
 def test_single_process_needs_no_process_group():

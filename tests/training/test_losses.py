@@ -56,6 +56,21 @@ def test_likelihood_and_accuracy_equal_those_of_pytorch():
     assert not sums.nll.requires_grad and not sums.correct.requires_grad
 
 
+@pytest.mark.parametrize("cached", [1, 120, 1000])
+def test_rows_are_computed_some_at_a_time(cached, monkeypatch):
+    logits, targets = random_logits(torch.float32)
+    whole = smoothed_cross_entropy(logits, targets, 0.1)
+    whole.loss.backward()
+    gradient, logits.grad = logits.grad, None
+    monkeypatch.setattr("transduce.training.losses.CACHED_LOGITS", cached)
+    parts = smoothed_cross_entropy(logits, targets, 0.1)
+    parts.loss.backward()
+    torch.testing.assert_close(logits.grad, gradient)
+    assert [each.item() for each in parts] == pytest.approx([each.item() for each in whole])
+    with torch.no_grad():
+        assert smoothed_cross_entropy(logits, targets, 0.1).loss.item() == whole.loss.item()
+
+
 def test_loss_by_hand():
     # Softmax: 1/6, 1/6, 1/6, 1/2.
     logits = torch.tensor([[[0.0, 0.0, 0.0, math.log(3)], [9.0, 1.0, 2.0, 3.0]]])

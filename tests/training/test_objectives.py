@@ -7,8 +7,11 @@ import torch
 
 from corpora import reverse_rows
 from small_trainings import MODEL, TRAIN, batch_of
+from transduce.config.schema import BOS, EOS, PAD, UNK
 from transduce.model.build import build
-from transduce.training.objectives import sums_of
+from transduce.training.losses import smoothed_cross_entropy
+from transduce.training.minimum_risk import expected_risk
+from transduce.training.objectives import minimum_risk, omit, sums_of
 
 
 def test_bfloat16_is_near_float32_and_keeps_weights_and_sums():
@@ -21,3 +24,47 @@ def test_bfloat16_is_near_float32_and_keeps_weights_and_sums():
     near.loss.backward()
     assert {weight.dtype for weight in model.parameters()} == {torch.float32}
     assert {weight.grad.dtype for weight in model.parameters()} == {torch.float32}
+
+
+def test_a_share_of_the_words_is_omitted():
+    tokens = torch.tensor([[BOS, 4, 5, 6], [BOS, EOS, PAD, PAD]]).repeat(4_000, 1)
+    assert omit(tokens, 0.0) is tokens
+    torch.manual_seed(1)
+    found = omit(tokens, 0.25)
+    changed = found != tokens
+    assert (found[changed] == UNK).all() and (tokens[changed] > EOS).all()
+    assert changed[tokens > EOS].float().mean().item() == pytest.approx(0.25, abs=0.02)
+    assert (omit(tokens, 1.0)[tokens > EOS] == UNK).all()
+    assert tokens[0].tolist() == [BOS, 4, 5, 6], "the batch stays as it is"
+
+
+def test_words_are_omitted_in_training():
+    model, batch = build(replace(MODEL, dropout=0.0)), batch_of(reverse_rows(8, seed=1))
+    plain = sums_of(model, batch, TRAIN)
+    torch.manual_seed(1)
+    found = sums_of(model, batch, replace(TRAIN, word_dropout=0.5))
+    torch.manual_seed(1)
+    logits = model(batch.src, omit(batch.tgt_in, 0.5))
+    expected = smoothed_cross_entropy(logits, batch.tgt_out, TRAIN.label_smoothing)
+    assert found.loss.item() == pytest.approx(expected.loss.item()) != plain.loss.item()
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.5])
+def test_the_risk_of_long_sentences_counts_more(weight):
+    """The risk of a sentence times its tokens with EOS, and the weight of the likelihood times the cross-entropy."""
+    model, batch = build(replace(MODEL, dropout=0.0)), batch_of(reverse_rows(6, seed=1))
+    train = replace(TRAIN, samples=3, sharpness=0.5, likelihood_weight=weight)
+    torch.manual_seed(1)
+    found = minimum_risk(model, batch, train)
+    torch.manual_seed(1)
+    risk, logits = expected_risk(model, batch, 3, 0.5)
+    likelihood = smoothed_cross_entropy(logits, batch.tgt_out, train.label_smoothing)
+    lengths = torch.tensor([len(target) + 1.0 for _, target in reverse_rows(6, seed=1)])
+    expected = (risk * lengths).sum() + weight * likelihood.loss
+    assert found.loss.item() == pytest.approx(expected.item(), rel=1e-5)
+    assert found.nll.item() == pytest.approx(likelihood.nll.item())
+    assert found.correct.item() == likelihood.correct.item()
+    torch.manual_seed(1)
+    assert sums_of(model, batch, train, is_risk=True).loss.item() == pytest.approx(
+        found.loss.item()
+    )

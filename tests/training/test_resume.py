@@ -18,6 +18,7 @@ from transduce import cli, model_folder
 from transduce.config.settings import Settings
 from transduce.system.files import verify
 from transduce.system.journal import Event, read_events
+from transduce.training.resume import _place
 from transduce.training.run import train
 from transduce.training.start import start
 from variants import slow
@@ -459,3 +460,9 @@ def test_start_without_a_configuration_is_made_again(gone, corpus, tmp_path):
     for out in (tmp_path / "out", tmp_path / "straight"):
         train(given(corpus, train__steps=6), out)
     assert digests(tmp_path / "out") == digests(tmp_path / "straight")
+
+
+def test_back_translations_may_move_with_their_training() -> None:
+    name = model_folder.BACK_TRANSLATION
+    assert _place(f"/a/b/{name}/pairs.jsonl") == Path(name, "pairs.jsonl")
+    assert _place("/a/b/pairs.jsonl") == Path("/a/b/pairs.jsonl")

@@ -177,6 +177,39 @@ def test_missing_whole_checkpoint_is_reported(tmp_path):
         load_newest(tmp_path, model, make_optimizer(model.parameters(), TRAIN))
 
 
+@pytest.mark.parametrize("ema", [0.0, 0.15, 0.5, 0.999])
+def test_the_moving_average_by_hand(ema):
+    """The first weights count for less and less: decays of 2/11, 3/12, 4/13, … up to `ema`."""
+    plain, _, _ = updated(TRAIN, 6)
+    history, optimizer, model = updated(replace(TRAIN, ema=ema), 6)
+    assert all(map(same, history, plain)), "the average changes no weight"
+    if not ema:
+        assert not any(AVERAGE in state for state in optimizer.state.values())
+        return
+    expected = {name: weight.clone() for name, weight in history[0].items()}
+    for step, now in enumerate(history, 1):
+        decay = min(ema, (1 + step) / (10 + step))
+        expected = {name: decay * old + (1 - decay) * now[name] for name, old in expected.items()}
+    for name, weight in model.named_parameters():
+        torch.testing.assert_close(optimizer.state[weight][AVERAGE], expected[name])
+
+
+def test_an_update_that_is_not_applied_changes_no_moving_average():
+    train = replace(TRAIN, ema=0.5)
+    _, optimizer, model = updated(train, 2)
+    before = [state[AVERAGE].clone() for state in optimizer.state.values()]
+    bias = model.decoder[0].feed_forward.inner.bias
+    kept = bias.data[3].item()
+    bias.data[3] = math.nan
+    batch = batch_of(reverse_rows(8, seed=1))
+    assert not update(model, optimizer, [batch], step=3, rate=1e-3, train=train).applied
+    assert all(map(torch.equal, before, (state[AVERAGE] for state in optimizer.state.values())))
+    bias.data[3] = kept
+    outcome = update(model, optimizer, [batch], step=4, rate=1e-3, train=train)
+    assert outcome.applied and math.isfinite(outcome.loss)
+    assert all(state[AVERAGE].isfinite().all() for state in optimizer.state.values())
+
+
 def test_validation_uses_the_moving_average_and_restores_the_weights():
     _, optimizer, model = updated(replace(TRAIN, ema=0.5), 12)
     before = weights(model), [state[AVERAGE].clone() for state in optimizer.state.values()]

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
+from types import SimpleNamespace
 from xml.sax.saxutils import escape, quoteattr
 
 import polib
@@ -22,6 +23,7 @@ from transduce.system.errors import UserError
 from transduce.text import pairs
 from transduce.text.formats import PLAIN_TEXT, PRESERVED_TEXT, read_document
 from transduce.text.pairs import Origin, read_pairs
+from transduce.wings.documents import tmx
 from transduce.wings.documents.po import read_translated_po
 from transduce.wings.documents.xliff import read_translated_xliff
 from transduce.wings.documents.xml import UnitReader
@@ -174,6 +176,9 @@ def test_ambiguous_languages_must_be_named(folder: Path) -> None:
             'a <it pos="begin">&lt;a></it>, <hi x="1">high <hi>er</hi></hi> and <ut>x</ut>b',
             "a , high er and b",
         ),
+        # Formatting that is a block, within another element: between two words comes a blank.
+        ('one<bpt i="1">&lt;p><sub>x</sub></bpt><ph/>two', "one two"),
+        ('one<ph/><bpt i="1">&lt;p></bpt>two<ph>&lt;b></ph>three', "one twothree"),
         ("\n    on two\n    lines\n  ", "on two lines"),
         ("&lt;b&gt; &amp;amp; <![CDATA[<i>]]>", "<b> &amp; <i>"),
         ("caf&eacute;&nbsp;!", "café\u00a0!"),  # which only the DTD would tell
@@ -358,6 +363,21 @@ def test_added_units_follow_the_format_of_the_file() -> None:
 def test_a_target_without_text_is_no_translation(empty: str) -> None:
     content = memory([[("en", "A dog"), ("de", empty)]])
     assert read_document(content.encode(), "a.tmx", "en", "de").texts == ["A dog"]
+
+
+@pytest.mark.parametrize(
+    ("codes", "target", "spelling"),
+    [
+        (("en", "de-AT", "de"), "de", "de"),
+        (("en", "de-AT", "fr"), "de", "de-AT"),
+        (("en", "fr"), "pt_BR", "pt-BR"),
+        (("DE", "en"), "de", "DE"),
+    ],
+)
+def test_a_new_translation_has_the_code_that_the_file_uses(codes, target, spelling) -> None:
+    variants = [tmx._Variant(code, None, None, "") for code in codes]  # type: ignore[arg-type]
+    units = [SimpleNamespace(variants=variants[:1]), SimpleNamespace(variants=variants[1:])]
+    assert tmx._spelling(units, target) == spelling  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("there", ["&nbsp;b", "b " * 600_000, "<![CDATA[b]]>", "<ph x='1'/>b"])

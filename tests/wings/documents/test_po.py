@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from documents import PO, read, written
 from transduce.system.errors import UserError
 from transduce.text.formats import read_document
+from transduce.wings.documents import po
 from transduce.wings.documents.po import CREDITS, read_translated_po
 
 STRINGS = st.text(
@@ -89,6 +90,48 @@ def test_only_untranslated_messages_are_filled() -> None:
     ]
     assert read("a.po", filled).texts == []
     assert len(read("a.po", PO, redo=True).texts) == 5
+
+
+@pytest.mark.parametrize(
+    ("language", "translations", "expected"),
+    [
+        ("de", "ab", ["a", "b"]),
+        ("pl", "abc", ["a", "c"]),  # the last form is for most numbers
+        ("ar", "abcdef", ["b", "f"]),  # the form 0 is for no files
+        ("ja", "a", [None, "a"]),  # one form for all numbers
+        ("ru", "abc", ["a", "c"]),
+        ("pl", "ab", ["a", "b"]),  # a form is missing
+    ],
+)
+def test_a_message_with_plural_forms_gives_the_pairs_for_one_and_for_many(
+    language: str, translations: str, expected: list[str | None]
+) -> None:
+    forms = "".join(f'msgstr[{i}] "{text}"\n' for i, text in enumerate(translations))
+    text = f'msgid "one"\nmsgid_plural "many"\n{forms}'
+    pairs = [*zip(("one", "many"), expected, (1, 1), strict=True)]
+    assert list(read_translated_po([text.encode()], "a.po", language)) == [
+        pair for pair in pairs if pair[1]
+    ]
+
+
+def test_each_plural_form_is_filled_with_the_translation_of_its_own_text() -> None:
+    text = 'msgid "one"\nmsgid_plural "many"\nmsgstr[0] "x"\nmsgstr[1] ""\n\nmsgid "b"\nmsgstr ""\n'
+    polish = read_document(text.encode(), "a.po", "en", "pl")
+    assert polish.texts == ["many", "many", "b"]
+    filled = polish.write(["A", "B", "C"]).decode()
+    assert filled.partition("\n\n")[2].split("\n") == [
+        'msgid "one"',
+        'msgid_plural "many"',
+        'msgstr[0] "x"',
+        'msgstr[1] "A"',
+        'msgstr[2] "B"',
+        "",
+        'msgid "b"',
+        'msgstr "C"',
+        "",
+    ]
+    arabic = read_document(b'msgid "one"\nmsgid_plural "many"\nmsgstr[0] ""\n', "a.po", "en", "ar")
+    assert arabic.texts == ["many", "one", "many", "many", "many", "many"]
 
 
 def test_blank_lines_end_no_message() -> None:
@@ -264,3 +307,39 @@ def test_only_changed_translations_are_marked() -> None:
     assert again.write(kept).decode() == PO
     one = document.write(["Zu", *("" for _ in document.texts[1:])]).decode()
     assert one.count("#, fuzzy\n") == 1 and "#, fuzzy\nmsgctxt" in one
+
+
+def test_line_ends_and_the_width_of_lines_are_kept() -> None:
+    text = 'msgid "a"\r\nmsgstr ""\r\n\r\nmsgid "b"\r\nmsgstr "c"\r\n'
+    words = " ".join(["fourteen chars"] * 12)
+    filled = written(read("a.po", text), lambda _: words)
+    assert filled.count("\r\n") == filled.count("\n") > 7
+    assert [pair[:2] for pair in read_translated_po([filled.encode()], "a.po", "de")] == [
+        ("a", words),
+        ("b", "c"),
+    ]
+    quoted = [
+        line
+        for line in filled.split("\r\n")
+        if line.startswith('"') and "charset" not in line and "chars" in line
+    ]
+    assert [len(line) for line in quoted] == [77, 77, 31], "a blank ends each line but the last"
+
+
+def test_a_header_without_an_encoding_gets_ours() -> None:
+    header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset={}\\n"\n\nmsgid "a"\nmsgstr ""\n'
+    for declared, expected in (
+        ("CHARSET", "UTF-8"),
+        ("ASCII", "UTF-8"),
+        ("ISO-8859-1", "ISO-8859-1"),
+    ):
+        document = read("a.po", header.format(declared))
+        assert f"charset={expected}\\n" in written(document, lambda _: "b")
+
+
+def test_a_line_without_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(po, "MAX_STRING_CHARACTERS", 20)
+    for before, line in (("", 1), ("#\n#\n", 3)):
+        with pytest.raises(UserError, match=rf"a\.po:{line}: the line has more than 20 characters"):
+            list(read_translated_po([before.encode(), b"#" * 21], "a.po", "de"))
+    assert list(read_translated_po([b"#" * 20], "a.po", "de")) == []

@@ -1,5 +1,7 @@
 """Tests of transduce/wings/export/parity.py."""
 
+import contextlib
+import math
 from dataclasses import replace
 
 import pytest
@@ -7,6 +9,9 @@ import pytest
 from corpora import reverse_texts
 from exports import greedy
 from transduce import model_folder
+from transduce.decoding.torch_engine import TorchEngine
+from transduce.decoding.types import CUT, Translation
+from transduce.evaluation.scores import Comparison, Score
 from transduce.system.errors import UserError
 from transduce.text.pairs import Origin, Pair
 from transduce.wings.export import parity
@@ -96,3 +101,100 @@ def test_an_export_in_8_bits_says_what_it_lost(models, tmp_path, monkeypatch):
     assert sizes[1] < sizes[0]
     card = (tmp_path / "int8" / "README.md").read_text(encoding="utf-8")
     assert "weights in int8" in card and "BLEU" in card
+
+
+def test_a_comparison_in_sentences():
+    """Identical tokens of all, of some, and the BLEU of an export that is not in float32."""
+    same = parity.Parity(200, "a text", 200, "float32", None)
+    assert same.report() == [
+        "200 of 200 sentences from a text produced identical tokens in both programs (float32, greedy)."
+    ]
+    [first, second] = same._replace(identical=199).report()
+    assert first.startswith("199 of 200 sentences") and "rounding decided between them" in second
+    ours, theirs = (Score("BLEU", value, value - 1, value + 1, "tok:x") for value in (30.0, 29.5))
+    bleu = Comparison("BLEU", ours, theirs, 0.25)
+    found = same._replace(bleu=bleu, sentences=999).report()
+    assert found[1] == (
+        "The export's BLEU is 29.50, the model's 30.00 (paired bootstrap: p = 0.250; tok:x)."
+    )
+    assert (
+        "With only 999 sentences, the 95 % confidence interval of the model's BLEU is 29.0 to 31.0."
+        in found[2]
+    )
+    many = same._replace(bleu=bleu._replace(p_value=math.nan), sentences=1000).report()
+    assert len(many) == 2 and "(too few sentences for a test; tok:x)" in many[1]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "p", "is_refused"),
+    [
+        (30.0, 29.75, 0.5, False),
+        (30.0, 29.6, 0.5, True),
+        (30.0, 29.9, 0.04, True),
+        (30.0, 29.9, 0.05, False),
+        (29.0, 30.0, 0.01, False),
+        (30.0, 30.0, 0.01, False),
+    ],
+)
+def test_a_large_or_a_significant_loss_is_refused(
+    models, monkeypatch, first, second, p, is_refused
+):
+    model = model_folder.load(models("post"))
+    pairs = [Pair("a", "b", Origin("x", 1), direction) for direction in ("en-de", "fr-de")]
+    asked = []
+
+    def compared(*outputs, **options):
+        asked.append((outputs, options))
+        return [Comparison("BLEU", *(Score("BLEU", v, v, v, "s") for v in (first, second)), p)]
+
+    monkeypatch.setattr(parity, "compare", compared)
+    if is_refused:
+        with pytest.raises(
+            UserError, match=f"BLEU {second:.2f} instead of {first:.2f} on 2 sentences"
+        ):
+            parity._check_bleu(model, pairs, ["o", "p"], ["t", "u"])
+    else:
+        assert parity._check_bleu(model, pairs, ["o", "p"], ["t", "u"]).p_value == p
+    options = {"tokenize": model.config.data.bleu_tokenize, "language": "de"}
+    assert asked == [((["o", "p"], ["t", "u"], ["b", "b"]), options)]
+    mixed = [*pairs, pairs[0]._replace(direction="en-fr")]
+    plain = [pair._replace(direction="") for pair in pairs]
+    for some, language in ((mixed, ""), (plain, model.config.data.target)):
+        with contextlib.suppress(UserError):
+            parity._check_bleu(model, some, [], [])
+        assert asked[-1][1]["language"] == language
+
+
+def test_only_sentences_that_both_programs_read_alike_are_compared(models):
+    model = model_folder.load(models("post"))
+    translator = parity.greedy(TorchEngine([model.model]), model.tokenizer, model.config)
+    assert translator.config.beam_size == 1 and translator.config.max_extra_tokens == 50
+    texts = [
+        "ka  lo\u00a0",
+        " ",
+        "<s> ka",
+        "ka </s>",
+        "<pad>",
+        "<unk>",
+        ">>de<< ka",
+        "ka >>de<<",
+        "\u2581ka",
+    ]
+    pairs = [
+        Pair(text, "x", Origin("f", i)) for i, text in enumerate([*texts, "ka " * 399, "ka " * 420])
+    ]
+    found = parity._fitting(translator, pairs)
+    length = len(model.tokenizer.encode_source(["ka " * 399])[0])
+    kept = [0, 7, 9] if length < 400 else [0, 7]
+    assert [pair.origin.line for pair in found] == kept and found[0].source == "ka lo"
+    with pytest.raises(UserError, match="needs a sentence of fewer than 400 tokens"):
+        parity._fitting(translator, pairs[1:6])
+
+
+def test_cut_translations_may_go_on_in_the_other_program():
+    ours = Translation("a b", -1.0, ("x", "y"))
+    assert parity._identical(ours, Output(["x", "y"], " a b\n"))
+    assert not parity._identical(ours, Output(["x", "y"], "a b c"))
+    assert not parity._identical(ours, Output(["x"], "a b"))
+    assert parity._identical(replace(ours, flags=(CUT,)), Output(["x", "y"], "a b c"))
+    assert not parity._identical(replace(ours, flags=(CUT,)), Output(["x", "z"], "a b"))

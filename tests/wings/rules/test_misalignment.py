@@ -13,8 +13,11 @@ from transduce.wings.rules.misalignment import (
     MAX_SHIFT_LINES,
     SHIFT_COST_NATS,
     Shift,
+    _is_evident,
+    _length_odds,
     _likeliest_path,
     _may_change,
+    _word_odds,
     _words,
     alignment,
     at_offsets,
@@ -72,7 +75,9 @@ def test_words_tell_a_shift_of_lines_of_equal_length():
     sources = [f"Order number {10_000 + i} shipped" for i in range(300)]
     targets = [f"Bestellung Nummer {10_000 + i} versandt" for i in range(300)]
     targets.insert(100, targets[7])
-    assert [shift.offset for shift in find_shifts(sources, targets[:300])] == [1]
+    assert find_shifts(sources, targets[:300]) == [(100, 299, 1)]
+    again = [*targets[:200], *targets[201:301]]  # from the 200th line, all is as it was
+    assert find_shifts(sources, again) == [(100, 198, 1)]
 
 
 def test_a_list_of_names_among_sentences_is_no_shift(sentences):
@@ -96,6 +101,14 @@ def test_quick_check_agrees_with_the_best_path(seed, width):
     odds = np.random.default_rng(seed).normal(0, width, (60, 2 * MAX_SHIFT_LINES + 2))
     if not _may_change(odds):
         assert (_likeliest_path(odds) == MAX_SHIFT_LINES).all()
+
+
+@pytest.mark.parametrize(("evidence", "moves"), [(12.01, True), (11.99, False)])
+def test_an_offset_costs_a_change_at_the_begin_and_half_of_one_at_the_end(evidence, moves):
+    odds = np.zeros((2, 2 * MAX_SHIFT_LINES + 2))
+    odds[:, MAX_SHIFT_LINES + 3] = evidence  # of 16 + 8 in two lines
+    expected = MAX_SHIFT_LINES + 3 * moves
+    assert _likeliest_path(odds).tolist() == [expected] * 2
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -157,3 +170,92 @@ def test_items_are_found_at_offsets(offsets):
         for place, offset in enumerate(offsets)
     ]
     assert list(at_offsets(iter(range(len(offsets))), offsets)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("shifts", "lines", "expected"),
+    [
+        ([], 4, [0, 1, 2, 3]),
+        # Three lines at either end are uncertain, but not at the ends of the file.
+        ([(0, 5, 1)], 12, [1, 2, 3, *[-1] * 7, 10, 11]),
+        ([(4, 11, -2)], 12, [*[-1] * 7, 5, 6, 7, 8, 9]),
+        ([(0, 7, 3)], 8, [3, 4, 5, 6, 7, -1, -1, -1]),
+        ([(0, 7, -3)], 8, [-1, -1, -1, 0, 1, 2, 3, 4]),
+        ([(4, 5, None)], 12, [0, -1, -1, -1, -1, -1, -1, -1, -1, 9, 10, 11]),
+        # Both ranges claim the lines around their border.
+        ([(0, 9, 1), (10, 19, 2)], 20, [*range(1, 8), *[-1] * 6, *range(15, 20), -1, -1]),
+    ],
+)
+def test_the_alignment_by_hand(shifts, lines, expected):
+    assert alignment(shifts, lines).tolist() == expected
+
+
+def test_evidence_of_words_by_hand():
+    """A word on one near target line counts 2.5, on two lines half of it for each; at most 5 in all."""
+    sources = ["alpha", "beta gamma", "12 x", "one two three four", "the"]
+    targets = ["nothing", "alpha Beta", "beta", "a 12", "one two three four"]
+    odds = _word_odds(sources, targets)
+    assert odds.shape == (5, 2 * MAX_SHIFT_LINES + 1)
+    expected = {(0, 1): 2.5, (1, 0): 1.25, (1, 1): 1.25, (2, 1): 2.5, (3, 1): 5.0}
+    found = {
+        (row, column - MAX_SHIFT_LINES): odds[row, column]
+        for row, column in zip(*map(list, np.nonzero(odds)), strict=True)
+    }
+    assert {(int(row), int(offset)): value for (row, offset), value in found.items()} == expected
+    frequent = _word_odds(["alpha"] * 3 + ["beta"], ["alpha"] * 3 + ["beta"])
+    assert np.nonzero(frequent)[0].tolist() == [3], "more than two lines have alpha"
+    far = ["x"] * MAX_SHIFT_LINES
+    assert _word_odds(["word", *far], [*far, "word"])[0, -1] == 2.5
+    assert not _word_odds(["word", *far, "x"], [*far, "x", "word"]).any()
+
+
+def test_evidence_of_lengths_by_hand():
+    """The log-odds of two normal distributions, from -3 to 2, and 0 where a line is blank or missing."""
+    sources = np.random.default_rng(1).integers(10, 60, 101)
+    targets = 2 * (sources + 6) - 6  # each log ratio is log(2)
+    sources[50] = targets[60] = 0
+    odds, ratios = _length_odds(sources, targets)
+    middle = MAX_SHIFT_LINES
+    assert odds.shape == ratios.shape == (101, 2 * MAX_SHIFT_LINES + 1)
+    logs = np.log(sources + 6.0)
+    assert ratios[7, middle + 2] == pytest.approx(logs[9] - logs[7], abs=0.05)
+    assert ratios[7, middle - 2] == pytest.approx(logs[5] - logs[7], abs=0.05)
+    assert (odds[50] == 0).all() and odds[60, middle] == odds[55, middle + 5] == 0
+    assert (odds[0, :middle] == 0).all() and (odds[-1, middle + 1 :] == 0).all()
+    rows = [row for row in range(101) if row not in (50, 60)]
+    assert ratios[rows, middle] == pytest.approx(0, abs=1e-12)
+    assert (odds[rows, middle] == 2.0).all() and odds.min() == -3.0
+    # Standard deviations: the least, 0.05, and those of both sides together.
+    spread = 1.4826 * np.median(np.abs(logs[rows] - np.median(logs[rows])))
+    broad = np.sqrt(2) * spread
+    near = [row for row in range(99) if 0.03 < abs(ratios[row, middle + 1]) < 0.2]
+    for row in near:
+        expected = np.log(broad / 0.05) - ratios[row, middle + 1] ** 2 * (
+            0.5 / 0.05**2 - 0.5 / broad**2
+        )
+        assert odds[row, middle + 1] == pytest.approx(np.clip(expected, -3, 2), abs=0.1)
+    assert len(near) > 5
+    blank, nothing = _length_odds(np.zeros(60, int), np.zeros(60, int))
+    assert (blank == 0).all() and np.isnan(nothing).all()
+
+
+@pytest.mark.parametrize(
+    ("here", "spread", "is_evident"),
+    [(0.45, 0.2, True), (0.55, 0.2, False), (0.75, 0.05, True), (0.85, 0.05, False)],
+)
+def test_a_shift_fits_clearly_better_than_others(here, spread, is_evident):
+    """By 2.5 standard deviations of the misfits, which are 1 on average, and by 0.2 at least."""
+    columns = 2 * MAX_SHIFT_LINES + 1
+    misfits = np.where(np.arange(columns) % 2, 1 + spread, 1 - spread)
+    at = MAX_SHIFT_LINES + 3
+    misfits[[at, at + 1]] = here, 1 - spread * (-1) ** (at + 1)
+    misfits[MAX_SHIFT_LINES] = 1 + spread
+    ratios = np.stack((misfits, -misfits))
+    assert _is_evident(3, ratios, np.zeros((2, columns))) is is_evident
+
+
+@pytest.mark.parametrize(("lines", "may_change"), [(9, False), (10, True)])
+def test_evidence_adds_up_over_lines(lines, may_change):
+    odds = np.zeros((lines + 5, 2 * MAX_SHIFT_LINES + 2))
+    odds[3 : 3 + lines, MAX_SHIFT_LINES + 2] = SHIFT_COST_NATS / 10 + 1e-9
+    assert _may_change(odds) is may_change

@@ -8,7 +8,15 @@ import pytest
 
 from transduce.text.pair_batch import PairBatch
 from transduce.text.rules import BITS, OTHERS, UNRELATED, Checker, Rules
-from transduce.wings.rules.unrelated import MIN_SAMPLE_PAIRS, Unrelated
+from transduce.wings.rules import unrelated
+from transduce.wings.rules.unrelated import (
+    MIN_SAMPLE_PAIRS,
+    Lexicon,
+    Unrelated,
+    _folds,
+    _stems,
+    _threshold,
+)
 
 VOCABULARY = 300
 Side = list[str]
@@ -77,3 +85,80 @@ def test_chunk_size_changes_no_result() -> None:
     ]
     assert (np.concatenate(parts) == flags).all()
     assert UNRELATED in OTHERS
+
+
+def test_words_are_cut_to_stems():
+    assert _stems("Die Häuser, häuser 3.5 漢字!") == [
+        "die",
+        "häuse",
+        ",",
+        "häuse",
+        "3",
+        ".",
+        "5",
+        "漢",
+        "字",
+        "!",
+    ]
+    assert _stems("x " * 60) == ["x"] * 50
+
+
+def test_a_lexicon_by_hand():
+    """Word 0 always has target 0, word 1 has target 1; the score is the mean log-ratio of two probabilities."""
+
+    def pair(sources: Sequence[int], targets: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        return np.array(sources, dtype=np.int64), np.array(targets, dtype=np.int64)
+
+    lexicon = Lexicon.learn([pair([0], [0]), pair([1], [1]), pair([0], [0]), pair([1], [1])], 3)
+    assert lexicon.shares.tolist() == [0.5, 0.5, 0.0]
+    # NULL takes a share of each; with 1 added, the probability of a translation is below 1.
+    probability = {int(k): p for k, p in zip(lexicon.keys, lexicon.probabilities, strict=True)}
+    assert [*probability] == [0, 1, 3, 7]  # (source + 1) * 3 + target, and NULL's
+    assert probability[3] == probability[7] == pytest.approx(0.6, abs=0.07)
+    gain = np.log(0.9 * probability[3] / 0.5 + 0.1)
+    found = lexicon.scores(
+        [pair([0], [0]), pair([0], [1]), pair([1, 0], [0, 1]), pair([0], [2]), pair([0], [0, 1, 2])]
+    )
+    assert found[:3] == pytest.approx([gain, np.log(0.1), gain])
+    assert np.isnan(found[3]) and found[4] == pytest.approx((gain + np.log(0.1)) / 2)
+
+
+def test_the_threshold_is_as_high_as_its_precision_allows():
+    random = np.linspace(0, 1, 1001)  # quantiles: 0.98, 0.95, 0.9 and 0.8
+
+    def real(bad: int, good: int) -> np.ndarray:
+        return np.concatenate((np.linspace(0, 1, bad), np.linspace(0.93, 2, good)))
+
+    assert _threshold(np.linspace(1, 2, 99), random) == pytest.approx(0.98)  # nothing is found
+    assert _threshold(real(50, 950), random) == pytest.approx(0.98, abs=0.05)
+    assert _threshold(np.linspace(0, 1.2, 99), random) == -np.inf, "the median is below 0.98"
+    assert _threshold(np.append(np.linspace(1, 2, 9), np.nan), random) == pytest.approx(0.98)
+    assert _threshold(np.array([1.0, 2.0]), np.array([np.nan])) == -np.inf
+    equal = np.array([0.1] * 10 + [float(np.quantile(random, 0.98))] * 90)
+    assert _threshold(equal, random) == pytest.approx(0.98), "pairs at the threshold are not found"
+    # A fifth is unrelated; of it, 98 % would be found, among two fifths: 0.196 are less than half of 0.4.
+    many = np.array([0.2] * 10 + [0.7] * 30 + [2.0] * 60)
+    assert _threshold(many, random) == pytest.approx(0.8)
+    low = np.concatenate((np.linspace(0.81, 0.97, 40), np.linspace(1, 2, 60)))
+    assert _threshold(low, random) == pytest.approx(0.8), (
+        "no pair is below the median of mixed pairs"
+    )
+
+
+def test_half_of_the_pairs_is_scored_by_the_other_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    sources, targets = corpus(2_400)
+    found = Unrelated(sources, targets)
+    folds = _folds(sources, targets)
+    assert set(folds.tolist()) == {0, 1} and (folds == _folds(sources, targets)).all()
+    assert _folds(["a"], ["b"]) != _folds(["a"], ["c"]) or _folds(["a"], ["b"]) != _folds(
+        ["a"], ["d"]
+    )
+    for fold in (0, 1):
+        rows = np.flatnonzero(folds == fold)
+        half = [found._numbers(sources[row], targets[row]) for row in rows.tolist()]
+        own = found._lexicons[fold][0].shares
+        counts = np.bincount(np.concatenate([target for _, target in half]), minlength=len(own))
+        assert own == pytest.approx(counts / counts.sum()), "the target words of this half"
+    monkeypatch.setattr(unrelated, "MAX_SAMPLE_MEETINGS", 1_000)
+    small = Unrelated(sources, targets)
+    assert not small._lexicons, "too few pairs are left"

@@ -7,7 +7,9 @@ import pytest
 from transduce.system.errors import UserError
 
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
-from transduce.wings.serving.languages import Detected, Detector
+from transduce.text.languages import Direction
+from transduce.wings.serving import languages
+from transduce.wings.serving.languages import Detected, Detector, codes, without_markup
 
 # What people type, by language.
 EVERYDAY = {
@@ -123,3 +125,102 @@ def test_languages_are_detected_by_their_other_codes() -> None:
     for among in (["rm", "co"], ["en", "rm", "co"]):
         with pytest.raises(UserError, match="hoose the source language"):
             choose(detector, norwegian, among)
+
+
+class Ranked(Detector):
+    """A detector for which every text has the same probabilities."""
+
+    def __init__(self, labels: dict[str, str], **ranked: float) -> None:
+        self._labels = labels
+        self._ranked = ranked
+
+    def _rank(self, _: str) -> dict[str, float]:
+        return self._ranked
+
+
+def test_languages_are_listed_if_they_are_likely_or_translated() -> None:
+    labels = {"en": "en", "de": "de", "de_AT": "de"}
+    found = Ranked(labels, fr=0.5, en=0.3, it=0.1, es=0.05, de=0.01, pt=0.009).detect("x")
+    assert found == [("en", 30.0), ("de", 1.0)], "French is less than five times as likely"
+    assert Ranked(labels, fr=0.75, en=0.15, de=0.009).detect("x") == [("fr", 75.0), ("en", 15.0)]
+    assert Ranked({}, fr=0.75, it=0.2).detect("x") == [("fr", 75.0), ("it", 20.0)]
+    assert Ranked({}, fr=0.009, it=0.008).detect("x") == [("fr", 0.9)], "the likeliest of all"
+    assert Ranked(labels).detect("1") == [("und", 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("ranked", "among", "usual", "kept", "expected"),
+    [
+        ({"en": 0.6, "de": 0.3, "fr": 0.05}, "en de", "", "", ("en", 63.2)),
+        ({"en": 0.6, "de": 0.3}, "de", "", "", ("de", 33.3)),  # English is not five times as likely
+        ({"en": 0.6, "de": 0.3}, "en de", "de", "", ("de", 33.3)),
+        ({"en": 0.6, "de": 0.12}, "en de", "de", "", ("en", 83.3)),
+        ({"en": 0.19, "de": 0.01}, "en de", "de", "", ("de", 5.0)),  # nothing is likely
+        ({"fr": 0.8, "en": 0.1}, "en de", "de", "", ("de", 0.0)),
+        ({"fr": 0.8, "en": 0.1}, "en de", "de", "fr", ("fr", 80.0)),
+        ({"fr": 0.8, "en": 0.2}, "en de", "de", "fr", ("en", 20.0)),
+        ({"fr": 0.8, "en": 0.1}, "en rm", "", "", ("rm", 0.0)),
+        ({"fr": 0.8}, "rm", "", "", ("rm", 0.0)),
+        ({}, "en de", "de", "", ("de", 0.0)),
+        ({}, "en de", "", "", ("und", 0.0)),
+    ],
+)
+def test_the_language_of_a_text_by_hand(
+    ranked: dict[str, float], among: str, usual: str, kept: str, expected: tuple[str, float]
+) -> None:
+    detector = Ranked({"en": "en", "de": "de", "fr": "fr"})
+    assert detector._choose("x", ranked, among.split(), usual=usual, kept=kept) == expected
+    assert detector._choose("1", {}, among.split(), usual=usual) == ("und", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "english", "other", "among", "kept", "is_foreign"),
+    [
+        ("a b c d", 0.016, 0.8, "en de", "", True),
+        ("a b c", 0.016, 0.8, "en de", "", False),  # three words
+        ("a b c d", 0.017, 0.8, "en de", "", False),  # less than fifty times as likely
+        ("a b c d", 0.001, 0.19, "en de", "", False),
+        ("a b c d", 0.001, 0.2, "en de", "", True),
+        ("a b c d", 0.016, 0.8, "en rm", "", False),  # it may be Romansh
+        ("a b c d", 0.016, 0.8, "en rm co", "", True),
+        ("a b c d", 0.016, 0.8, "rm co", "", False),
+        ("a b c d", 0.016, 0.8, "en de", "fr", False),
+    ],
+)
+def test_a_text_in_another_language_is_refused(
+    text: str, english: float, other: float, among: str, kept: str, is_foreign: bool
+) -> None:
+    detector = Ranked({"en": "en", "de": "de", "fr": "fr"}, fr=other, en=english)
+    assert detector._is_foreign(text, detector._ranked, among.split(), kept) is is_foreign
+    if is_foreign:
+        with pytest.raises(UserError, match=rf"looks like French \({other:.0%}".replace("%", " %")):
+            detector.choose([text, text], among.split(), kept)
+
+
+def test_several_languages_that_are_not_known_are_not_told_apart() -> None:
+    detector = Ranked({"en": "en"}, fr=0.8)
+    with pytest.raises(UserError, match=r"can't tell Romansh, Corsican apart"):
+        detector.choose(["x"], ["rm", "co"])
+    assert Ranked({"en": "en"}).choose(["1", "x"], ["en"]) == [(languages.UNDETERMINED, 0.0)] * 2
+
+
+def test_only_the_beginning_of_a_text_is_read() -> None:
+    german = "Der Hund läuft über die Straße und bellt die Katze an. "
+    detector = Detector(["en", "de"])
+    count = languages.DETECTION_CHARACTERS // len(german) + 1
+    english = "The dog runs over the street and barks at the cat. " * 3 * count
+    assert choose(detector, german * count + english, ["en", "de"]).language == "de"
+    assert choose(detector, english + german * count, ["en", "de"]).language == "en"
+
+
+def test_markup_has_no_language() -> None:
+    text = "<p class='der die das'>The &quot;dog&quot;<br/>runs</p><!-- und die Katze -->"
+    assert without_markup(text).split() == ["The", '"dog"', "runs"]
+    long = "a" * languages.DETECTION_MARKUP_CHARACTERS + "b"
+    assert "b" not in without_markup(long) and len(without_markup(long)) == len(long) - 1
+
+
+def test_sources_come_first_among_the_codes() -> None:
+    pairs = [Direction.parse(name) for name in ("en-de", "fr-de", "de-it")]
+    assert codes(pairs) == ["en", "fr", "de", "it"] and codes([]) == []
+    assert Detected("en", 1.0) == ("en", 1.0)

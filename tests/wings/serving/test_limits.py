@@ -20,9 +20,10 @@ from starlette.testclient import TestClient
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from requests_of_tests import NOBODY, WORDED, client, guard, translator_of
+from transduce.system.errors import UserError
 from transduce.wings.serving.api import application
 from transduce.wings.serving.examples import EXAMPLES
-from transduce.wings.serving.limits import Limits
+from transduce.wings.serving.limits import Limits, limits_from, memory_from, rows
 
 
 def test_addresses_are_told_apart(tokenizer: Tokenizer, engine: Echo) -> None:
@@ -600,3 +601,58 @@ def test_a_text_in_the_target_language_is_returned(tokenizer: Tokenizer, engine:
             json={"q": "<b>Hund</b>", "source": "de", "target": "de", "format": "html"},
         )
         assert html.json()["translatedText"] == "<b>Hund</b>"
+
+
+# -- options
+
+
+def test_limits_are_parsed() -> None:
+    found = limits_from(["limits.texts=1_000", "limits.queue=7", "limits.queue=8"])
+    assert (found.texts, found.queue, found.body) == (1000, 8, 1 << 20)
+    assert (
+        limits_from([]) == Limits() and limits_from(["limits.body=999999999"]).body == 999_999_999
+    )
+    for wrong in ("0", "-1", "1.5", "", "x", "1000000000", "00", "٣"):
+        with pytest.raises(
+            UserError, match=r"limits.texts must be a whole number above zero of at most 9"
+        ):
+            limits_from([f"limits.texts={wrong}"])
+    for wrong in ("limits.none=1", "texts=1", "limits.texts"):
+        with pytest.raises(UserError, match=r"is not a limit|must be a whole number"):
+            limits_from([wrong])
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("500M", 500 << 20),
+        ("4g", 4 << 30),
+        ("1.5K", 1536),
+        ("2T", 2 << 40),
+        ("0.001K", 1),
+        ("07K", 7168),
+    ],
+)
+def test_sizes_of_memory(text: str, size: int) -> None:
+    assert memory_from(text) == size
+
+
+@pytest.mark.parametrize(
+    "text", ["", "5", "0M", "0.0G", "5B", "-1M", "1.M", "1.2345K", "1e3M", " 5M", "1234567890K"]
+)
+def test_what_is_no_size_of_memory_is_refused(text: str) -> None:
+    with pytest.raises(
+        UserError, match=re.escape(f"'{text}' is not a size. Write, for example, 500M or 4G.")
+    ):
+        memory_from(text)
+
+
+def test_limits_are_shown_in_a_table() -> None:
+    table = rows(Limits(texts=1234))
+    assert len(table) == len({name for name, *_ in table}) == len(vars(Limits()))
+    assert ("limits.texts", "1,234", "texts", "texts in one request") in table
+    assert all(name.startswith("limits.") and unit and meaning for name, _, unit, meaning in table)
+    values = {
+        name.removeprefix("limits."): value.replace(",", "") for name, value, *_ in rows(Limits())
+    }
+    assert {name: int(value) for name, value in values.items()} == vars(Limits())

@@ -1,8 +1,12 @@
 """Tests of transduce/wings/serving/network.py."""
 
 import asyncio
+import socket
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
+import h11
 import pytest
 
 from servers import Echo
@@ -10,6 +14,7 @@ from transduce.tokens.tokenizer import Tokenizer
 
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
 from starlette.datastructures import URL, Headers
+from starlette.exceptions import HTTPException
 
 from requests_of_tests import WORDED, client, guard
 from transduce.wings.serving import network
@@ -106,3 +111,164 @@ def test_documents_are_downloaded_from_the_address_that_the_client_uses(
 
         asyncio.run(network._only_from(["192.0.2.8/31"], app)(scope, None, None))  # type: ignore[arg-type]
         assert urls == [f"{found}/a"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "soft", "hard", "possible", "files"),
+    [
+        (10, 1024, 4096, 10, 1024),
+        (400, 1024, 4096, 400, 1300),
+        (400, 1024, -1, 400, 1300),
+        (4000, 1024, 4096, 1332, 4096),
+        (400, 1024, 1299, 399, 1299),
+        (400, 99, 99, 1, 99),
+        (400, -1, -1, 400, None),
+    ],
+)
+def test_each_connection_may_need_three_files(
+    wanted: int, soft: int, hard: int, possible: int, files: int | None, monkeypatch: Any
+) -> None:
+    raised: list[Any] = []
+    fake = SimpleNamespace(
+        RLIMIT_NOFILE="files",
+        RLIM_INFINITY=-1,
+        getrlimit=lambda _: (soft, hard),
+        setrlimit=lambda *given: raised.append(given),
+    )
+    monkeypatch.setattr(network, "resource", fake)
+    assert network._connections(wanted) == possible
+    assert raised == ([("files", (files, hard))] if files else [])
+    monkeypatch.setattr(network, "resource", None)
+    assert network._connections(wanted) == wanted
+
+
+def test_a_client_that_does_not_read_is_cut_off(monkeypatch: Any, capsys: Any) -> None:
+    begun: list[Any] = []
+    quiet = SimpleNamespace(run=lambda sockets: begun.append(sockets))
+    monkeypatch.setattr(network, "server", lambda _, limits, __: begun.append(limits) or quiet)
+    monkeypatch.setattr(network, "_connections", lambda _: 7)
+    monkeypatch.setattr(network.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(network.gc, "freeze", lambda: None)
+    for seconds, milliseconds in ((5, 5000), (10**9, 2**31 - 1)):
+        with socket.socket() as listening:
+            limits = Limits(answer_seconds=seconds, connections=9)
+            network.run(lambda *_: None, listening, limits, [])  # type: ignore[arg-type,return-value]
+            option = socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT
+            assert listening.getsockopt(*option) == milliseconds
+            assert begun[-1] == [listening] and begun[-2].connections == 7
+    assert "Only 7 connections are possible" in capsys.readouterr().err
+    network.run(lambda *_: None, socket.socket(), Limits(connections=7), [])  # type: ignore[arg-type,return-value]
+    assert capsys.readouterr().err == ""
+
+
+def conversation(
+    messages: list[dict[str, Any]],
+    *,
+    late: float = 0,
+    closing: bool = False,
+    reads: int = 0,
+    **headers: str,
+) -> list[Any]:
+    """What a client gets from an application that reads `reads` messages and then says "yes"."""
+    sent: list[Any] = []
+    arriving: Iterator[dict[str, Any]] = iter(messages)
+
+    async def app(_: Any, receive: Any, send: Any) -> None:
+        try:
+            got = [(await receive())["type"] for _ in range(reads)]
+            sent.append(got)
+        except HTTPException as error:
+            sent.append((error.status_code, error.detail, error.headers))
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"a", b"b")]})
+        await send({"type": "http.response.body", "body": b"yes"})
+
+    async def receive() -> Any:
+        message = next(arriving, None)
+        await asyncio.sleep(late if message else 60)
+        return message
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    bodies = network._Bodies(app, 0.2, lambda: closing)  # type: ignore[arg-type]
+    asyncio.run(bodies({"type": "http", "headers": raw}, receive, send))
+    return sent
+
+
+START = {"type": "http.response.start", "status": 200, "headers": [(b"a", b"b")]}
+WHOLE = {"type": "http.response.body", "body": b"yes"}
+PART, END = WHOLE | {"more_body": True}, {"type": "http.response.body"}
+
+
+def body(more: bool) -> dict[str, Any]:
+    return {"type": "http.request", "body": b"x", "more_body": more}
+
+
+def test_an_answer_ends_when_the_body_has_arrived() -> None:
+    read = ["http.request"] * 2
+    assert conversation([body(True), body(False)], reads=2, content_length="2") == [
+        read,
+        START,
+        WHOLE,
+    ]
+    assert conversation([body(True), body(False)], transfer_encoding="chunked") == [
+        [],
+        START,
+        PART,
+        END,
+    ]
+    assert conversation([body(True)], reads=1, content_length="2") == [read[:1], START, PART, END]
+    assert conversation([]) == [[], START, WHOLE], "no body"
+    closing = START | {"headers": [(b"a", b"b"), (b"connection", b"close")]}
+    assert conversation([], closing=True) == [[], closing, WHOLE]
+
+
+def test_a_late_body_is_refused() -> None:
+    sentence = "The request did not arrive within 0.2 seconds. Send a shorter one."
+    late = (408, sentence, {"Connection": "close"})
+    assert conversation([body(True)], reads=2, content_length="2") == [late, START, PART, END]
+    [first, *_] = conversation([body(False)], reads=1, late=0.3, content_length="1")
+    assert first == late
+    # Without a body, the next message says that the client has gone, however late.
+    gone = {"type": "http.disconnect"}
+    assert conversation([gone], reads=1, late=0.3)[0] == ["http.disconnect"]
+    after = [body(False), gone]
+    found = conversation(after, reads=2, late=0.15, content_length="1")
+    assert found[0] == ["http.request", "http.disconnect"]
+
+
+def test_errors_of_clients_are_not_logged() -> None:
+    logged: list[Any] = []
+    loop: Any = SimpleNamespace(default_exception_handler=logged.append)
+    contexts = [
+        {"exception": error} for error in (h11.RemoteProtocolError("x"), ValueError("y"), None)
+    ]
+    for context in [*contexts, {}]:
+        network._log_unless_client(loop, context)
+    assert logged == [*contexts[1:], {}]
+
+
+def test_a_server_that_ends_accepts_who_waits(monkeypatch: Any) -> None:
+    """As long as somebody waits, but no longer than ACCEPT_SECONDS."""
+    ended: list[str] = []
+
+    async def ends(*_: Any) -> None:
+        ended.append("shutdown")
+
+    async def passes(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr(network.uvicorn.Server, "shutdown", ends)
+    monkeypatch.setattr(network, "asyncio", SimpleNamespace(sleep=passes))
+    monkeypatch.setattr(network, "time", SimpleNamespace(monotonic=lambda: now))
+    server: Any = network._Server.__new__(network._Server)
+    server.servers = [SimpleNamespace(close=lambda: ended.append("close"))]
+    for waiting, seconds in ((0, 0.2), (3, 0.23), (1000, 1.2)):
+        now, left = 0.0, iter([True] * waiting)
+        select = SimpleNamespace(select=lambda *_, left=left: [next(left, False)])
+        monkeypatch.setattr(network, "select", select)
+        asyncio.run(server.shutdown(["socket"]))
+        assert now == pytest.approx(seconds, abs=0.011)
+        assert ended[-2:] == ["close", "shutdown"]

@@ -5,6 +5,7 @@ import shutil
 import signal
 from itertools import cycle
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from transduce.config.schema import SYNTHETIC_TAG, CorpusConfig, DataConfig
 from transduce.config.settings import Settings
 from transduce.preparation.passes import read_corpus, read_part
 from transduce.preparation.prepared import open_prepared
+from transduce.system.errors import UserError
+from transduce.system.files import digest
 from transduce.text.holdout import normalised
 from transduce.text.pairs import read_pairs
 from transduce.training.run import Result
@@ -417,6 +420,40 @@ def test_errors_of_the_main_training_are_reported_before_back_translation(
     assert status and why in said and not (tmp_path / "out" / FOLDER).exists()
 
 
+def test_a_reverse_model_without_text_is_refused(place, straight, tmp_path, capsys):
+    given = [*arguments(place, tmp_path / "out", "--reverse", str(straight))]
+    at = given.index("--monolingual")
+    status, _, said = run(capsys, *given[:at], *given[at + 2 :])
+    assert status and "The reverse model translates monolingual text. Give this text" in said
+
+
+def test_standard_input_is_not_read_several_times(place, tmp_path):
+    files = [str(place / f"train.{side}") for side in ("src", "tgt")]
+    own = {"data.corpora": [{"files": files}], "data.source": "xx", "data.target": "yy"}
+    with pytest.raises(UserError, match="Standard input can't be read several times"):
+        back_translation.with_back_translations(
+            Settings.of(own), tmp_path / "out", ["-"], None, None, False
+        )
+
+
+@pytest.mark.parametrize(
+    ("tables", "why"),
+    [
+        ({"data.symbols": True, "data.joint": False}, "The targets of a parser are trees"),
+        ({"data.directions": ("xx-yy", "yy-xx")}, r"multilingual models, which .* \("),
+    ],
+)
+def test_parsers_and_multilingual_models_learn_from_no_text(tables, why, place, tmp_path):
+    files = [str(place / f"train.{side}") for side in ("src", "tgt")]
+    languages = {"source": "xx", "target": "yy"} if "data.directions" in tables else {}
+    corpus = {"data.corpora": [{"files": files, **languages}], "data.holdout": 0}
+    settings = Settings.of(tables | corpus)
+    with pytest.raises(UserError, match=why):
+        back_translation.with_back_translations(
+            settings, tmp_path / "out", [str(place / "more.yy")], None, None, False
+        )
+
+
 def test_a_model_of_the_wrong_direction_is_refused_at_once(place, straight, tmp_path, capsys):
     status, _, said = run(capsys, *arguments(place, tmp_path / "out", "--reverse", str(straight)))
     assert status and not (tmp_path / "out").exists()
@@ -459,3 +496,130 @@ def test_targets_that_are_tested_on_are_left_out_and_named(place, straight, tmp_
     status, _, said = run(capsys, *arguments(place, tmp_path / "out"), *more)
     assert status == 0 and "1 monolingual lines are targets of the validation or test set" in said
     assert normalised(target) not in {normalised(target) for _, target in texts(tmp_path / "out")}
+
+
+def test_real_corpora_are_repeated_if_there_are_too_many_translations(tmp_path):
+    """The ratio is that of back-translated pairs to others; earlier synthetic corpora are not counted."""
+    (tmp_path / "a.tsv").write_text("ka\tlo\nti\tdu\nka\tlo\n")
+    (tmp_path / "b.tsv").write_text("".join(f"ka {i}\tlo\n" for i in range(4)))
+    corpora = (
+        CorpusConfig((str(tmp_path / "a.tsv"),), weight=2.0),
+        CorpusConfig((str(tmp_path / "b.tsv"),), weight=0.5),
+        CorpusConfig(("old.jsonl",), weight=3.0, synthetic=True),
+    )
+    data = DataConfig(source="xx", target="yy", corpora=corpora, synthetic_ratio=0.5)
+    for pairs, repeats in ((3, 1.0), (2, 1.0), (30, 10.0)):
+        found = back_translation._with_pairs(data, tmp_path / "p.jsonl", pairs)
+        # Two distinct pairs twice and four half the time are six; a ratio of 0.5 allows three others.
+        assert [each["weight"] for each in found[:3]] == [2.0 * repeats, 0.5 * repeats, 3.0]
+        assert found[3] == {"files": [str(tmp_path / "p.jsonl")], "synthetic": True}
+    only = DataConfig(source="xx", target="yy", synthetic_ratio=0.5)
+    assert back_translation._with_pairs(only, tmp_path / "p.jsonl", 30)[-1]["synthetic"]
+
+
+def test_lines_are_new_and_distinct(tmp_path, capsys):
+    (tmp_path / "a.tsv").write_text("ka\tKnown  line\n")
+    (tmp_path / "valid.tsv").write_text("ka\tvalid\n")
+    (tmp_path / "test.tsv").write_text("ka\ttest\n")
+    (tmp_path / "one.txt").write_text("\ufeffNew\nknown line\nVALID\n\nnew\n")
+    (tmp_path / "two.txt").write_text("NEW \ntest\nOther  one\n test\n")
+    files = {name: (str(tmp_path / f"{name}.tsv"),) for name in ("valid", "test")}
+    corpora = (CorpusConfig((str(tmp_path / "a.tsv"),)),)
+    data = DataConfig(source="xx", target="yy", corpora=corpora, **files)
+    texts = [str(tmp_path / "one.txt"), str(tmp_path / "two.txt")]
+    assert back_translation._distinct(texts, data) == ["New", "Other  one"]
+    said = " ".join(capsys.readouterr().err.split())
+    assert "Monolingual text: 2 of 9 lines are new and distinct." in said
+    assert "Warning: 3 monolingual lines are targets of the validation or test set" in said
+    (tmp_path / "two.txt").write_text("known LINE\n")
+    with pytest.raises(UserError, match=r"two\.txt: no line is new"):
+        back_translation._distinct(texts[1:], data)
+
+
+def test_pairs_of_an_earlier_call_are_found_again(tmp_path):
+    folder = tmp_path / "out" / FOLDER
+    folder.mkdir(parents=True)
+    (folder / "pairs.jsonl").write_text("{}\n")
+    call = {"weights": "w", "text": "t"}
+    made = call | {"pairs": 7, "pairs.jsonl": digest(folder / "pairs.jsonl")}
+    (folder / "made.json").write_text(json.dumps(made))
+    assert back_translation._pairs_made(folder, call) == 7
+    with pytest.raises(UserError, match="made from other text or another reverse model"):
+        back_translation._pairs_made(folder, call | {"text": "other"})
+    (folder / "pairs.jsonl").write_text("{ }\n")
+    with pytest.raises(UserError, match=r"pairs\.jsonl is damaged\. Remove both"):
+        back_translation._pairs_made(folder, call)
+    (folder / "pairs.jsonl").unlink()
+    with pytest.raises(UserError, match=r"pairs\.jsonl is damaged"):
+        back_translation._pairs_made(folder, call)
+    (tmp_path / "out" / model_folder.CONFIG).touch()
+    assert back_translation._pairs_made(folder, call) == 7, "the training has begun without it"
+    for damaged in ("{}", "[]", "{", "[" * 100_000, json.dumps(made | {"pairs": 0})):
+        (folder / "made.json").write_text(damaged)
+        with pytest.raises(UserError, match="is damaged"):
+            back_translation._pairs_made(folder, call)
+
+
+def test_cut_repetitive_and_empty_translations_are_left_out(tmp_path, monkeypatch):
+    found = {
+        "a": ("A", []),
+        "b": ("B", ["cut"]),
+        "c": (" ", []),
+        "d": ("D", ["loop"]),
+        "e": ("E", ["oov"]),
+    }
+
+    def translate(lines):
+        return [SimpleNamespace(text=found[line][0], flags=found[line][1]) for line in lines]
+
+    translator = SimpleNamespace(translate=translate, engine=SimpleNamespace(name="e"))
+    model = SimpleNamespace(weights=tmp_path / "weights")
+    model.weights.touch()
+    monkeypatch.setattr(back_translation.model_folder, "describe", lambda _: model)
+
+    def load(*given, **languages):
+        assert given == (tmp_path,) and languages == {"source": "yy", "target": "xx"}
+        return translator
+
+    monkeypatch.setattr(back_translation, "load", load)
+    data = DataConfig(source="xx", target="yy")
+    assert back_translation._translate([*found], data, tmp_path, tmp_path) == 2
+    written = (tmp_path / "pairs.jsonl").read_text().splitlines()
+    assert [*map(json.loads, written)] == [
+        {"source": "A", "target": "a"},
+        {"source": "E", "target": "e"},
+    ]
+    assert back_translation._translate([*found], data, tmp_path, tmp_path) == 2, "made already"
+    model.weights.write_text("others")
+    for lines in ([*found], [*found][1:]):
+        with pytest.raises(UserError, match="made from other text or another reverse model"):
+            back_translation._translate(lines, data, tmp_path, tmp_path)
+        model.weights.write_text("")
+
+
+def test_a_file_that_is_no_plain_text_is_refused():
+    back_translation._check_plain(["a.txt", "b.yy", "c"])
+    for name in ("a.tsv", "a.po", "a.pot", "a.html", "a.srt"):
+        with pytest.raises(UserError, match=f"{name} is not plain text"):
+            back_translation._check_plain(["a.txt", name])
+
+
+def test_a_corpus_is_written_with_its_sides_swapped(tmp_path):
+    (tmp_path / "a.tsv").write_text("kä\tlo\nti\t\n")
+    corpus = CorpusConfig((str(tmp_path / "a.tsv"),))
+    data = DataConfig(source="xx", target="yy")
+    path = tmp_path / "reversed.jsonl"
+    assert back_translation._swapped(corpus, data, path) == str(path)
+    expected = '{"source": "lo", "target": "kä"}\n{"source": "", "target": "ti"}\n'
+    assert path.read_text() == expected
+    (tmp_path / "a.tsv").write_text("kä\tlo\n")
+    back_translation._swapped(corpus, data, path)
+    assert path.read_text() == expected.split("\n")[0] + "\n"
+    (tmp_path / "reverse").mkdir()
+    (tmp_path / "reverse" / model_folder.CONFIG).touch()
+    assert back_translation._swapped(corpus, data, path) == str(path)
+    (tmp_path / "a.tsv").write_text("other\tlo\n")
+    with pytest.raises(
+        UserError, match=r"reversed.jsonl was made from other pairs than .*a.tsv hold now"
+    ):
+        back_translation._swapped(corpus, data, path)

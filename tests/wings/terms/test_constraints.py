@@ -4,6 +4,7 @@ import itertools
 from dataclasses import replace
 
 import pytest
+import torch
 
 from command_line import run
 from corpora import reverse_texts
@@ -26,7 +27,14 @@ from transduce.decoding.types import (
 from transduce.system.errors import UserError
 from transduce.wings.ct2.convert import convert
 from transduce.wings.ct2.engine import CTranslate2Engine
-from transduce.wings.terms.constraints import ConstraintSelector
+from transduce.wings.terms.constraints import (
+    NOTHING,
+    ConstraintSelector,
+    Progress,
+    SentenceConstraints,
+    _candidates,
+    _joins,
+)
 from transduce.wings.terms.glossary import (
     Glossary,
     contains,
@@ -159,3 +167,85 @@ def test_the_command_takes_a_glossary(model, config, tokenizer, tmp_path, capsys
         capsys, "translate", tmp_path / "model", *arguments[:-1], tmp_path / "none.tsv"
     )
     assert status == 2 and "none.tsv" in error
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "joins"),
+    [
+        ("letter", "letter", True),
+        ("mark", "letter", True),
+        ("letter", "mark", True),
+        ("sign", "mark", True),
+        ("unspaced", "mark", True),
+        ("space", "mark", False),
+        ("space", "letter", False),
+        ("sign", "letter", False),
+        ("unspaced", "letter", False),
+        ("letter", "unspaced", False),
+        ("letter", "sign", False),
+        ("letter", "space", False),
+    ],
+)
+def test_which_characters_belong_to_one_word(before, after, joins):
+    assert _joins(before, after) is joins
+
+
+def made(*names, limit=9, beam_size=4, opens=(), forbidden=()):
+    boundaries = BOUNDARIES._replace(opens=tuple(piece in opens for piece in PIECES))
+    constraints = [CONSTRAINTS[name] for name in names]
+    return SentenceConstraints(constraints, boundaries, limit, beam_size, forbidden)
+
+
+def test_the_size_of_a_beam_by_hand():
+    """A group for each token of the terms, and one for what lacks none; "." has one token in the middle of a text."""
+    assert [made(*names).lengths for names in ((), ("a", "ab"), (".", "a ."))] == [
+        [],
+        [1, 2],
+        [1, 3],
+    ]
+    assert [made(*names).size for names in ((), ("a", "ab"), (".", "a ."))] == [4, 16, 20]
+    assert made(*["ab"] * 9).size == 64 and made(*["ab"] * 9, beam_size=99).size == 99
+
+
+def test_where_a_constraint_may_begin():
+    """After a space, its first form; a sign, and any term at the beginning or after a bracket, also without one."""
+    its = made("ab", ".", opens=("b",))
+    assert its.steps(NOTHING, 4) == {4: [(0, (5,))], 7: [(1, (6,))], 6: [(1, ())]}
+    spaced = CONSTRAINTS["ab"]._replace(segmentations=((7, 5), (5,)))
+    own = SentenceConstraints([spaced], its.boundaries, 9, 4, ())
+    assert own.steps(NOTHING, 4) == {7: [(0, (5,))]}
+    assert own.steps(NOTHING, BOS) == own.steps(NOTHING, 5) == {7: [(0, (5,))], 5: [(0, ())]}
+    met = Progress(frozenset({0}), frozenset())
+    assert own.steps(met, BOS) == {}
+    begun = Progress(frozenset(), frozenset({(0, (5,))}))
+    assert own.steps(begun, 7) == {5: [(0, ())], 7: [(0, (5,))]}
+
+
+def test_the_progress_of_a_hypothesis_by_hand():
+    its = made("a", "ab")
+    first = its.advance(NOTHING, its.steps(NOTHING, BOS), 4)
+    assert first == (frozenset(), frozenset({(0, ()), (1, (5,))}))
+    assert its.missing(NOTHING) == 3 and its.missing(first) == 2
+    both = its.advance(first, its.steps(first, 4), 5)
+    assert both == (frozenset(), frozenset({(1, ())})), "the word goes on, so it is not a"
+    assert its.missing(both) == 1
+    after = its.advance(both, its.steps(both, 5), 4)
+    assert after.met == {1} and its.missing(after) == 0
+    alone = its.advance(first, its.steps(first, 4), 4)
+    assert alone.met == {0} and alone.begun == {(1, (5,))} and its.missing(alone) == 1
+
+
+def test_forbidden_sequences_get_no_probability():
+    its = made("a", forbidden=((4, 5), (6,)))
+    totals = torch.zeros(2, len(PIECES))
+    its.progress = {(1, 4): NOTHING, (1, 5): NOTHING}
+    its.prepare([[1, 4], [1, 5]], totals)
+    assert (totals == -torch.inf).nonzero().tolist() == [[0, 5], [0, 6], [1, 6]]
+
+
+def test_candidates_are_the_best_of_each_hypothesis_and_of_all():
+    """Two hypotheses of five tokens: the best ones of all are of the first."""
+    totals = torch.tensor([[[-9.0, -9, -8, -1, -2], [-20, -30, -25, -19, -18]]])
+    steps = [[{}, {2: [(0, ())], 4: [(1, ())]}]]
+    found = _candidates(totals, steps, 2)[0].tolist()
+    assert found == [3, 9, EOS, 5 + EOS, 7, 9, 3, 4]

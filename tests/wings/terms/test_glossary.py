@@ -21,9 +21,12 @@ from transduce.decoding.types import (
 )
 from transduce.model.build import build
 from transduce.system.errors import UserError
+from transduce.tokens.imported_vocabulary import ImportedVocabulary
+from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.terms.constraints import MAX_HYPOTHESES, ConstraintSelector
 from transduce.wings.terms.glossary import (
     Glossary,
+    _boundaries,
     contains,
     read_glossary,
     segment,
@@ -167,6 +170,73 @@ def test_where_terms_are_found(terms, text, expected):
     assert [
         match.target for match in Glossary([Term(*each) for each in terms]).matches(text)
     ] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "spans"),
+    [
+        ("white  house, house", [("white  house", "W"), ("house", "H")]),
+        ("house house", [("house", "H"), ("house", "H")]),
+        ("The white house white house", [("white house", "W"), ("white house", "W")]),
+        ("new york city hall house", [("york city hall", "R"), ("house", "H")]),
+        ("dog's house", [("dog's", "D"), ("house", "H")]),
+    ],
+)
+def test_terms_have_the_spans_of_their_words(text, spans):
+    terms = {"house": "H", "white house": "W", "new york": "N", "york city hall": "R", "dog's": "D"}
+    found = Glossary([Term(*each) for each in terms.items()]).matches(text)
+    assert [(text[slice(*match.span)], match.target) for match in found] == spans
+    assert [match.span for match in found] == sorted({match.span for match in found})
+
+
+@pytest.mark.parametrize(
+    ("piece", "first", "opens"),
+    [
+        ("\u2581Haus", "space", False),
+        ("Haus", "letter", False),
+        ("\u0301", "mark", False),
+        ("漢", "unspaced", False),
+        ("(", "sign", True),
+        ("a(", "letter", True),
+        ("„", "sign", True),
+        ("–", "sign", True),
+        ("/", "sign", True),
+        ("«", "sign", True),
+        (")", "sign", False),
+        (".", "sign", False),
+        ("<0x41>", "letter", False),
+        ("<0x28>", "sign", True),
+        ("<0x20>", "space", False),
+        ("<0x7F>", "space", False),
+        ("<0x80>", "mark", False),
+        ("<0xE3>", "mark", False),
+        ("<0xE4>", "unspaced", False),
+        ("<0xE9>", "unspaced", False),
+        ("<0xEA>", "mark", False),
+        ("<0xFF>", "mark", False),
+        ("<0xABC>", "sign", False),
+        ("a0xAB>", "letter", False),
+        ("<0xAB-", "sign", True),
+    ],
+)
+def test_the_boundaries_of_pieces(piece, first, opens):
+    found = _boundaries(piece)
+    assert found == (first, opens)
+
+
+def test_a_constraint_has_its_spellings_after_a_space_and_without_one(tokenizer):
+    [spaced] = tokenizer.encode_target(["Hund, 漢"])
+    behind = tokenizer.target.encode_behind("Hund, 漢")
+    found = segment(tokenizer, "Hund, 漢")
+    assert found == ("Hund, 漢", (tuple(spaced), tuple(behind)), "letter", "unspaced")
+    assert spaced != behind
+    pieces = tokenizer.target.all_pieces()
+    imported = ImportedVocabulary(tokenizer.target.model, pieces)
+    one = segment(Tokenizer(imported), "Hund")
+    assert one.segmentations == (tuple(tokenizer.encode_target(["Hund"])[0]),)
+    fewer = ImportedVocabulary(tokenizer.target.model, pieces[:260])
+    with pytest.raises(UserError, match="vocabulary can't spell the term Hund"):
+        segment(Tokenizer(fewer), "Hund")
 
 
 def test_terms_of_turkish_have_two_letters_i():

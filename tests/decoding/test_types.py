@@ -1,0 +1,57 @@
+"""Tests of transduce/decoding/types.py."""
+
+import pytest
+
+from transduce.decoding.types import (
+    Sentences,
+    Term,
+    TranslationOptions,
+    as_list,
+    as_terms,
+    length_penalty,
+)
+from transduce.system.errors import UserError
+
+
+def test_n_best_needs_a_beam():
+    for n_best in (1, 4):
+        TranslationOptions(n_best=n_best).check(4)
+    for n_best in (0, 5):
+        with pytest.raises(UserError, match=rf"from 1 to decode.beam_size \(4\), not {n_best}"):
+            TranslationOptions(n_best=n_best).check(4)
+
+
+def test_some_sentences_are_selected():
+    sentences = Sentences(["a", "b", "c"], [[1], [2], [3]], [7, 8, 9])
+    assert sentences.select([2, 0]) == Sentences(["c", "a"], [[3], [1]], [9, 7])
+
+
+def test_the_length_penalty_by_hand():
+    assert length_penalty(1, 0.6) == length_penalty(9, 0.0) == 1.0
+    assert length_penalty(7, 1.0) == 2.0 and length_penalty(7, 2.0) == 4.0
+
+
+def test_lists_of_texts():
+    assert as_list(iter(["\ufeffa\ufeff", "b"])) == ["a\ufeff", "b"]
+    assert as_list(["a\nb"]) == ["a\nb"], "it is split into lines later"
+    with pytest.raises(
+        UserError, match=r"Text 4 contains a line break\. Give one sentence per text"
+    ):
+        as_list(["a", "b\n"], [3, 4])
+    with pytest.raises(TypeError, match="not a single string"):
+        as_list("text")
+    with pytest.raises(TypeError, match="item 1 is not a text but None"):
+        as_list(["a", None])
+
+
+def test_glossaries_are_pairs_of_texts():
+    terms = (Term("a", "b"), Term("c", "d"))
+    assert (
+        as_terms({"a": "b", "c": "d"})
+        == as_terms([("a", "b"), ["c", "d"]])
+        == as_terms(terms)
+        == terms
+    )
+    for wrong in (["ab"], [("a",)], [("a", "b", "c")], [("a", 1)]):
+        with pytest.raises(TypeError, match="A term of a glossary is a pair of texts"):
+            as_terms(wrong)

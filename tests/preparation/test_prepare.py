@@ -1,0 +1,116 @@
+"""The preparation of a corpus that another function rewrites, and with an existing vocabulary."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from corpora import reverse_texts
+from transduce.config.schema import SYNTHETIC_TAG, CorpusConfig, DataConfig
+from transduce.preparation.prepare import prepare
+from transduce.preparation.prepared import Prepared
+from transduce.system.errors import UserError
+from transduce.text.clean import Cleaning
+from transduce.text.pairs import Pair
+from transduce.tokens.tokenizer import Tokenizer
+
+TEXTS = list(zip(*reverse_texts(60, seed=1), strict=True))
+
+
+def write(path: Path, rows: list[tuple[str, str]]) -> CorpusConfig:
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in rows))
+    return CorpusConfig((str(path),), synthetic="synthetic" in path.name)
+
+
+def learnt(found: Prepared) -> list[tuple[str, str]]:
+    places = np.arange(len(found.mixture))
+    sources = found.tokenizer.source.decode([row.tolist() for row in found.mixture.sources(places)])
+    targets = found.tokenizer.target.decode([row.tolist() for row in found.mixture.targets(places)])
+    return list(zip(sources, targets, strict=True))
+
+
+def data_of(*corpora: CorpusConfig, **options: object) -> DataConfig:
+    return DataConfig(
+        **{"source": "xx", "target": "yy", "holdout": 0, "corpora": corpora, **options}
+    )
+
+
+def test_pairs_are_rewritten_corpus_by_corpus_and_cleaned_again(tmp_path):
+    """The last word of each target is doubled; some targets vanish, some repeat others, some are twice there."""
+    real = write(tmp_path / "real.tsv", TEXTS[:40])
+    synthetic = write(tmp_path / "synthetic.tsv", TEXTS[40:])
+    seen: list[list[str]] = []
+
+    def rewrite(pairs: Iterator[Pair], cleaning: Cleaning) -> Iterator[Pair]:
+        seen.append([])
+        for number, pair in enumerate(pairs):
+            seen[-1].append(pair.source)
+            if number == 3:
+                cleaning.count("cut-off", pair.origin)
+                continue
+            target = "" if number == 4 else f"{pair.target} {pair.target.split()[-1]}"
+            yield pair._replace(target=target)
+            if number == 5:
+                yield pair._replace(target=target)
+
+    data = data_of(real, synthetic, max_length=9)
+    found = prepare(data, tmp_path / "data", vocab_size=lambda _: 290, rewrite=rewrite)
+    tagged = [SYNTHETIC_TAG + source for source, _ in TEXTS[40:]]
+    assert seen == [[source for source, _ in TEXTS[:40]], tagged]
+    expected = [
+        (tag + source, f"{target} {target.split()[-1]}")
+        for tag, rows in (("", TEXTS[:40]), (SYNTHETIC_TAG, TEXTS[40:]))
+        for number, (source, target) in enumerate(rows)
+        if number not in (3, 4)
+    ]
+    long = found.facts.left_out.pop("too-long", 0)
+    assert found.facts.left_out == {"cut-off": 2, "empty": 2, "duplicate": 2}
+    made = learnt(found)
+    assert len(made) == len(expected) - long and [pair for pair in expected if pair in made] == made
+    assert (found.facts.pairs, found.facts.dropped) == (len(made), 0)
+
+
+def test_placeholder_tokens_of_rewritten_pairs_are_no_damage(tmp_path):
+    rows = [*TEXTS[:20], ("ka {x} lo", "zu {x}"), ("mi \ue000", "ga")]
+    data = data_of(write(tmp_path / "a.tsv", rows), rules=("characters",), placeholders="masked")
+    found = prepare(
+        data, tmp_path / "data", vocab_size=lambda _: 330, rewrite=lambda pairs, _: pairs
+    )
+    assert learnt(found)[20:] == [("ka \ufdd0 lo", "zu \ufdd0")]
+    assert found.facts.left_out == {"characters": 1}
+
+
+def test_an_existing_vocabulary_encodes_a_corpus(tmp_path):
+    tokenizer = Tokenizer.train(
+        [a for a, _ in TEXTS], [b for _, b in TEXTS], vocab_size=300, quotes=""
+    )
+    corpus = write(tmp_path / "a.tsv", [("“ka”  lo", "“zu”  fe"), ("mi", "ga")])
+
+    def never(_: int) -> int:
+        raise AssertionError("the vocabulary is there")
+
+    found = prepare(data_of(corpus), tmp_path / "data", vocab_size=never, tokenizer=tokenizer)
+    assert found.tokenizer.models == tokenizer.models and found.tokenizer.quotes == ""
+    assert learnt(found) == [('"ka" lo', "“zu”  fe"), ("mi", "ga")]
+    multilingual = data_of(
+        CorpusConfig(corpus.files, source="xx", target="yy"), directions=("xx-yy",)
+    )
+    with pytest.raises(UserError, match="The vocabulary has no tag for yy"):
+        prepare(multilingual, tmp_path / "no", vocab_size=never, tokenizer=tokenizer)
+    assert not (tmp_path / "no").exists()
+
+
+def test_only_a_corpus_with_a_new_language_replays_another(tmp_path):
+    corpus = write(tmp_path / "a.tsv", TEXTS)
+    old = prepare(data_of(corpus), tmp_path / "old", vocab_size=lambda _: 290)
+    replay = {"replay": str(old.folder), "directions": ("xx-yy", "xx-zz")}
+    same = data_of(CorpusConfig(corpus.files, source="xx", target="yy"), **replay)
+    with pytest.raises(UserError, match=r"data.replay is for a corpus with a new language"):
+        prepare(same, tmp_path / "new", vocab_size=lambda _: 300, tokenizer=old.tokenizer)
+    other = data_of(CorpusConfig(corpus.files, source="xx", target="zz"), **replay)
+    for tokenizer in (None, Tokenizer.train(["a"], ["b"], vocab_size=280)):
+        with pytest.raises(
+            UserError, match=r"has another vocabulary than the model to continue from"
+        ):
+            prepare(other, tmp_path / "new", vocab_size=lambda _: 300, tokenizer=tokenizer)

@@ -1,0 +1,197 @@
+"""Prepared corpora: facts, stores, directions and damage, by hand."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from corpora import blocks, reverse_texts
+from transduce.config.schema import CorpusConfig, DataConfig
+from transduce.preparation import prepared
+from transduce.preparation.prepare import prepare
+from transduce.preparation.prepared import (
+    Facts,
+    Prepared,
+    _multilingual,
+    check_pairs,
+    is_prepared,
+    open_prepared,
+    prepared_corpora,
+    read_facts,
+    read_valid,
+    store_path,
+    write_valid,
+)
+from transduce.system.errors import UserError
+from transduce.system.files import verify
+from transduce.text.clean import Cleaning
+from transduce.text.pairs import Origin, Pair
+from transduce.tokens.store import TokenStore, write_store
+from transduce.tokens.tokenizer import Tokenizer
+
+TEXTS = list(zip(*reverse_texts(60, seed=1), strict=True))
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    folder = tmp_path_factory.mktemp("prepared")
+    for name, rows in (("a.tsv", TEXTS[:40]), ("b.tsv", [*TEXTS[40:], TEXTS[40], ("x", "")])):
+        (folder / name).write_text("".join(f"{source}\t{target}\n" for source, target in rows))
+    corpora = tuple(
+        CorpusConfig((str(folder / name),), weight=weight)
+        for name, weight in (("a.tsv", 1.0), ("b.tsv", 2.5))
+    )
+    data = DataConfig(source="xx", target="y-y", holdout=5, corpora=corpora)
+    return prepare(data, folder / "data", vocab_size=lambda pairs: 240 + pairs)
+
+
+def test_the_facts_of_a_corpus(corpus):
+    facts = corpus.facts
+    assert (facts.pairs, facts.held_out, facts.dropped) == (55, 5, 0)
+    assert facts.left_out == {"duplicate": 1, "empty": 1} and facts.weights == [1.0, 2.5]
+    names = [[corpus.folder.parent.as_posix() + f"/{name}"] for name in ("a.tsv", "b.tsv")]
+    assert facts.corpora == facts.files == names
+    assert facts.options["data.holdout"] == 5 and facts.options["data.joint"] is True
+    assert facts.directions == ["xx-y_y"] and facts.pair_languages == [["xx", "y_y"]] * 2
+    sides = corpus.mixture.sources(np.arange(55)), corpus.mixture.targets(np.arange(55))
+    counts = [sum(len(row) + 1 for row in side) for side in sides]
+    assert [facts.source_tokens, facts.target_tokens] == counts
+    assert corpus.tokenizer.source.size <= 240 + 55 and 0 < facts.seconds < 60
+    lines = [
+        json.loads(line) for line in (corpus.folder / "left-out.jsonl").read_text().splitlines()
+    ]
+    assert [(line["rule"], line["line"]) for line in lines] == [("duplicate", 21), ("empty", 22)]
+    assert not (corpus.folder / "staged").exists()
+    for index in (0, 39, 54):
+        file, _, line = corpus.origin(index).rpartition(":")
+        [row] = corpus.mixture.targets(np.array([index]))
+        text = Path(file).read_text().splitlines()[int(line) - 1]
+        assert text.split("\t")[1] == corpus.tokenizer.decode([row.tolist()])[0]
+    assert len(corpus.mixture.stores) == 2 and corpus.mixture.weights == [1.0, 2.5]
+    assert read_facts(corpus.folder) == facts and open_prepared(corpus.folder).facts == facts
+
+
+def test_prepared_corpora_are_recognised(corpus, tmp_path):
+    folder = str(corpus.folder)
+    assert is_prepared([folder]) and not is_prepared([folder, folder])
+    assert not is_prepared([str(tmp_path)]) and not is_prepared([])
+    data = DataConfig(corpora=(CorpusConfig((folder,)), CorpusConfig(("x", "y"))))
+    assert prepared_corpora(tmp_path, data) == [corpus.folder]
+    assert prepared_corpora(corpus.folder, data) == [corpus.folder] * 2
+
+
+def test_validation_pairs_are_written_and_read(tmp_path):
+    pairs = [
+        Pair("a", "ä", Origin("f", 9), "en-de"),
+        Pair("", "b", Origin("f", 9)),
+        Pair("c", "d\u2028e", Origin("f", 9)),
+    ]
+    write_valid(tmp_path, pairs)
+    place = str(tmp_path / "valid.jsonl")
+    assert read_valid(tmp_path) == [
+        Pair("a", "ä", Origin(place, 1), "en-de"),
+        Pair("c", "d\u2028e", Origin(place, 3)),
+    ]
+    assert "direction" not in (tmp_path / "valid.jsonl").read_text().splitlines()[1]
+    for damaged in ('{"source": "a"}\n', "[]\n", "{\n", '{"source": 1, "target": "b"}\n'):
+        (tmp_path / "valid.jsonl").write_text(damaged)
+        with pytest.raises(UserError, match=r"valid.jsonl is damaged\. Prepare the corpus again"):
+            read_valid(tmp_path)
+    for damaged in ("{}", "[]", "{"):
+        (tmp_path / "preparation.json").write_text(damaged)
+        with pytest.raises(UserError, match=r"preparation.json is damaged"):
+            read_facts(tmp_path)
+
+
+def test_ids_beyond_the_vocabulary_and_large_corpora_are_noticed(corpus, monkeypatch, capsys):
+    open_prepared(corpus.folder)
+    assert "for damage" not in capsys.readouterr().err
+    monkeypatch.setattr(prepared, "LARGE_BYTES", 10)
+    open_prepared(corpus.folder, hashes=False)
+    assert "for damage" not in capsys.readouterr().err
+    open_prepared(corpus.folder)
+    assert f"Checking {corpus.folder} for damage (" in " ".join(capsys.readouterr().err.split())
+    verify(corpus.folder, hashes=True)
+
+    def smaller(_: Path) -> Tokenizer:
+        loaded = corpus.tokenizer
+        loaded.target.size = max(int(s.source.ids.max()) for s in corpus.mixture.stores)
+        return loaded
+
+    size = corpus.tokenizer.target.size
+    with monkeypatch.context() as patch:
+        patch.setattr(Tokenizer, "load", smaller)
+        with pytest.raises(UserError, match="has token ids that are not in its vocabulary"):
+            open_prepared(corpus.folder)
+        open_prepared(corpus.folder, hashes=False)
+    corpus.tokenizer.target.size = size
+
+
+def test_what_is_left_out_is_said_if_nothing_is_left():
+    corpora = CorpusConfig(("a", "b")), CorpusConfig(("c",))
+    one, several = DataConfig(corpora=corpora), DataConfig(corpora=corpora, directions=("x-y",))
+    cleaning = Cleaning(read=3)
+    cleaning.count("empty", Origin("a", 2))
+    for data, pairs, counted, said in (
+        (one, [0, 0], Cleaning(), "The corpus is empty: there are no lines in a, b."),
+        (
+            one,
+            [0, 0],
+            cleaning,
+            "No training pairs are left in a, b. Left out 1 of 3 pairs because",
+        ),
+        (several, [1, 0], cleaning, "No training pairs are left in c. Left out 1 of 3"),
+    ):
+        with pytest.raises(UserError) as error:
+            check_pairs(data, pairs, counted)
+        assert str(error.value).startswith(said)
+    check_pairs(one, [0, 1], cleaning)
+    check_pairs(several, [2, 1], cleaning)
+
+
+@pytest.mark.parametrize(
+    ("temperature", "weights"),
+    # Two corpora of 8 and 2 pairs; en-de and de-en have 8, fr-en has 2 of weight 2: 4.
+    [(1.0, [1.0, 2.0, 1.0]), (1e9, [20 / 3 / 8, 20 / 3 / 2, 20 / 3 / 8])],
+)
+def test_the_directions_of_a_multilingual_corpus(tmp_path, temperature, weights):
+    for number, count in enumerate((8, 2)):
+        rows = (([10, n], [20, n], 0, n) for n in range(1, count + 1))
+        write_store(store_path(tmp_path, number), blocks(rows))
+    tokenizer = Tokenizer.train(["a b"] * 9, [], vocab_size=280, languages=["de", "en"])
+    options = {"data.directions": ["en-de", "de-en", "fr-en"], "data.temperature": temperature}
+    counts = dict.fromkeys(("pairs", "held_out", "dropped", "source_tokens", "target_tokens"), 0)
+    facts = Facts(
+        source="en",
+        target="de",
+        options=options,
+        corpora=[["a"], ["b"]],
+        files=[["a"], ["b"]],
+        weights=[1.0, 2.0],
+        left_out={},
+        seconds=1.0,
+        languages=[["en", "de"], ["en", "fr"]],
+        **counts,
+    )
+    stores = [TokenStore(store_path(tmp_path, number)) for number in (0, 1)]
+    mixture, numbers = _multilingual(stores, facts, tokenizer)
+    # In the order of the stores: en-de, then backwards de-en and fr-en.
+    assert numbers == [0, 0, 1] and facts.directions == options["data.directions"]
+    assert [weights[0], weights[2], weights[1]] == pytest.approx(mixture.weights)
+    assert sum(
+        w * s.pairs for w, s in zip(mixture.weights, mixture.stores, strict=True)
+    ) == pytest.approx(20)
+    tags = [tokenizer.into(code).tag for code in ("de", "en", "en")]
+    firsts = [int(mixture.sources(np.array([at]))[0][0]) for at in (0, 8, 16)]
+    assert firsts == tags
+    assert [row.tolist()[1:] for row in mixture.sources(np.array([0, 8, 16]))] == [
+        [10, 1],
+        [20, 1],
+        [20, 1],
+    ]
+    assert [row.tolist() for row in mixture.targets(np.array([0, 8, 16]))] == [
+        [20, 1],
+        [10, 1],
+        [10, 1],
+    ]

@@ -1,0 +1,180 @@
+"""What a training says before its first update, by hand."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from transduce.config.schema import DataConfig, RunConfig, TrainConfig
+from transduce.config.settings import Settings
+from transduce.config.size_table import FEW_PAIRS, PLANNED_SHARE
+from transduce.preparation.prepared import Facts
+from transduce.training.announce import (
+    _batches,
+    _corpus,
+    _has_languages,
+    _risk_warnings,
+    _training,
+    _warnings,
+    device_name,
+    time_lines,
+    updates_in_budget,
+)
+from transduce.training.autobatch import Trial
+from transduce.training.distributed import ALONE
+
+TRIAL = Trial(2, 500, 0.0123, 0.5)
+CONFIG = RunConfig(
+    data=DataConfig(source="en", target="de", max_tokens=4096),
+    train=TrainConfig(steps=1000, warmup=200, accumulate=2, threads=4, patience=0),
+)
+COUNTS = {"pairs": 300, "held_out": 20, "dropped": 0, "source_tokens": 9, "target_tokens": 4000}
+FACTS = Facts(
+    source="en",
+    target="de",
+    options={},
+    corpora=[],
+    files=[],
+    weights=[],
+    left_out={},
+    seconds=1.0,
+    **COUNTS,
+)
+
+
+def train(**changes: object) -> RunConfig:
+    return replace(CONFIG, train=replace(CONFIG.train, **changes))
+
+
+def test_the_corpus_and_what_was_left_out():
+    text = "300 pairs en-de, 4,000 target tokens; 20 more for validation"
+    assert _corpus(FACTS, CONFIG.data) == text
+    fewer = replace(FACTS, left_out={"empty": 1500, "ratio": 2}, dropped=7, pairs=1)
+    assert _corpus(fewer, replace(CONFIG.data, directions=("en-de", "de-en"))) == (
+        "1 pair en-de, de-en, 4,000 target tokens; 20 more for validation; left out: 1,500 empty, 2 ratio, "
+        "7 overlapping with the validation set"
+    )
+
+
+def test_languages_are_known_if_one_of_them_is_named():
+    assert _has_languages(CONFIG.data) and _has_languages(DataConfig(target="de"))
+    assert not _has_languages(DataConfig())
+    assert _has_languages(DataConfig(symbols=True)) and _has_languages(
+        DataConfig(directions=("a-b",))
+    )
+
+
+def test_updates_and_epochs():
+    start = "up to 4,096 tokens per update on each side,"
+    assert _batches(CONFIG, TRIAL) == (
+        f"{start} in 2 micro-batches, 1.2% padding; 500 updates per epoch"
+    )
+    assert _batches(train(accumulate=1), TRIAL._replace(updates_per_epoch=1)) == (
+        f"{start} in one micro-batch, 1.2% padding; 1 update per epoch"
+    )
+    assert _training(CONFIG.train, TRIAL, "cpu") == (
+        "1,000 updates (2.0 epochs), warm-up 200, float32 on cpu".replace(
+            "float32", CONFIG.train.precision
+        )
+    )
+    more = train(minutes=2.5, cooldown=100, risk_steps=50).train
+    assert _training(more, TRIAL, "x") == (
+        "1,000 updates (2.0 epochs), at most 2.5 min, warm-up 200, cool-down 100, the last 50 of "
+        f"minimum-risk training, {more.precision} on x"
+    )
+
+
+def test_the_device_of_one_or_several_processes():
+    cpu = torch.device("cpu")
+    assert device_name(CONFIG, cpu) == "4 CPU threads"
+    assert device_name(train(threads=1), cpu) == "1 CPU thread"
+    several = device_name(CONFIG, cpu, ALONE._replace(world=2))
+    assert several.startswith("2 × ") and several.endswith(("CPU threads", "CPU thread"))
+
+
+@pytest.mark.parametrize(
+    ("minutes", "seconds", "updates"),
+    [(0, 0.5, math.inf), (10, math.inf, math.inf), (10, 0.5, 1200), (1, 0.7, 86)],
+)
+def test_updates_in_the_time(minutes, seconds, updates):
+    assert (
+        updates_in_budget(train(minutes=minutes), TRIAL._replace(seconds_per_update=seconds))
+        == updates
+    )
+
+
+def test_updates_of_minimum_risk_training_take_longer():
+    """Ten samples of 0.8 updates each, for the last 50 of 1,000 updates: 400 usual updates more."""
+    risk = train(minutes=10, risk_steps=50, samples=10)
+    assert updates_in_budget(risk, TRIAL) == 1200 - 400
+    short = train(minutes=3.5, risk_steps=50, samples=10)
+    assert updates_in_budget(short, TRIAL) == 420, "too short for it"
+    only = train(minutes=10, risk_steps=1000, samples=10)
+    assert updates_in_budget(only, TRIAL) == 1200, "the measured time is that of such an update"
+
+
+@pytest.mark.parametrize(
+    ("changes", "seconds", "line"),
+    [
+        ({}, 0.5, "8 min"),
+        ({}, 0.01, "1 min"),
+        ({}, 6.0, "1 h 40 min"),
+        ({"minutes": 5.0}, 0.5, "5 min"),
+        ({"minutes": 90.0}, 0.5, "8 min"),
+        ({"minutes": 300.0}, 100.0, "5 h 0 min"),
+        ({"risk_steps": 50, "samples": 10}, 0.5, "12 min"),  # 1,400 usual updates
+    ],
+)
+def test_the_estimated_time(changes, seconds, line):
+    trial = TRIAL._replace(seconds_per_update=seconds)
+    assert time_lines(train(**changes), trial) == [f"Estimated training time: {line}"]
+
+
+def test_a_shorter_training_is_offered_for_a_long_one():
+    assert time_lines(CONFIG, TRIAL._replace(seconds_per_update=math.inf)) == [
+        "Time        unknown until the training has begun"
+    ]
+    assert len(time_lines(CONFIG, TRIAL._replace(seconds_per_update=7.2))) == 1, "two hours"
+    first, second = time_lines(CONFIG, TRIAL._replace(seconds_per_update=14.4))
+    assert first == "Estimated training time: 4 h 0 min"
+    updates = int(PLANNED_SHARE * 500)
+    assert (
+        f"train.minutes=120 (or another limit), which is enough for about {updates} of the 1,000"
+        in second
+    )
+    assert f"({updates / 1000:.0%}, {updates / 500:.1f} epochs)." in second
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, []),
+        ({"risk_steps": 50, "samples": 10}, []),
+        ({"risk_steps": 50, "patience": 3}, ["The training can end before"]),
+        ({"risk_steps": 50, "samples": 10, "minutes": 11.6}, ["The training can end before"]),
+        ({"risk_steps": 50, "samples": 10, "minutes": 11.7}, []),
+        ({"risk_steps": 1000, "patience": 3}, []),
+        ({"risk_steps": 1001}, ["There is no minimum-risk training: train.risk_steps (1001)"]),
+    ],
+)
+def test_minimum_risk_training_may_not_be_reached(changes, said):
+    found = list(_risk_warnings(train(**changes).train, TRIAL))
+    assert len(found) == len(said)
+    assert all(text.startswith(start) for text, start in zip(found, said, strict=True))
+
+
+def test_a_small_corpus_and_options_without_effect_are_named():
+    chosen = Settings.of({"train.patience": 3, "train.select_by": "bleu"})
+    small = replace(FACTS, held_out=0)
+    found = list(_warnings(small, chosen, CONFIG, TRIAL, True))
+    assert len(found) == 3 and found[0].startswith("A corpus of 300 pairs is too small to learn")
+    assert found[1:] == [
+        "There is no validation set, so train.patience (3) has no effect.",
+        "There is no validation set, so train.select_by (bleu) has no effect.",
+    ]
+    assert len(list(_warnings(FACTS, chosen, CONFIG, TRIAL, False))) == 0
+    none = Settings.of({"train.patience": 0})
+    assert len(list(_warnings(small, none, CONFIG, TRIAL, False))) == 0
+    large = replace(FACTS, pairs=FEW_PAIRS)
+    assert len(list(_warnings(large, chosen, CONFIG, TRIAL, True))) == 0

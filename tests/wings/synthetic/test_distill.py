@@ -1,0 +1,130 @@
+"""A teacher's translations become a corpus, whatever interrupts the preparation."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from corpora import reverse_texts
+from models import make_model
+from transduce import load
+from transduce.config.schema import CorpusConfig, DataConfig
+from transduce.decoding.translator import Translator
+from transduce.decoding.types import CUT, LOOP
+from transduce.model_folder import describe
+from transduce.preparation.prepared import Prepared
+from transduce.system.errors import UserError
+from transduce.system.files import digest
+from transduce.text.clean import Cleaning
+from transduce.text.pairs import Origin, Pair
+from transduce.wings.synthetic import distill as distilling
+from transduce.wings.synthetic.distill import distill
+
+TEXTS = list(zip(*reverse_texts(40, seed=5), strict=True))
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("teacher") / "model", {"decode.max_extra_tokens": 2})
+
+
+@pytest.fixture(scope="module")
+def translator(teacher: Path) -> Translator:
+    return load(teacher, engine="torch")
+
+
+def data_of(folder: Path, rows: list[tuple[str, str]], **options: object) -> DataConfig:
+    (folder / "a.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in rows))
+    given = {"corpora": (CorpusConfig((str(folder / "a.tsv"),)),), "holdout": 0, "max_ratio": 0}
+    return DataConfig(**{"source": "en", "target": "de", **given, **options})
+
+
+def learnt(found: Prepared) -> list[tuple[str, str]]:
+    places = np.arange(len(found.mixture))
+    sources = found.tokenizer.source.decode([row.tolist() for row in found.mixture.sources(places)])
+    targets = found.tokenizer.target.decode([row.tolist() for row in found.mixture.targets(places)])
+    return list(zip(sources, targets, strict=True))
+
+
+@pytest.mark.parametrize("keep_original", [False, True])
+def test_targets_are_good_translations_with_the_same_placeholders(
+    keep_original, teacher, translator, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(distilling, "CHUNK", 7)
+    long = " ".join(["ka"] * 40)
+    rows = [*TEXTS, (long, "zu"), ("ka \ufdd0", "zu")]
+    data = data_of(tmp_path, rows, max_length=30, deduplicate=False)
+    found = distill(
+        translator, [teacher], data, tmp_path / "out", keep_original=keep_original, threads=2
+    )
+    sources = [source for source, _ in TEXTS]
+    outputs = translator.translate_sentences(sources)
+    bad = [bool({CUT, LOOP} & {*each.flags}) for each in outputs]
+    expected = []
+    for (source, target), output, is_bad in zip(TEXTS, outputs, bad, strict=True):
+        expected += [(source, target)] if keep_original else []
+        expected += [] if is_bad or not output.text.strip() else [(source, output.text)]
+    made = [pair for pair in learnt(found) if "\ufdd0" not in pair[0]]
+    assert made == expected and 0 < sum(bad) < len(TEXTS)
+    assert found.facts.left_out["too-long"] == 1
+    assert found.facts.left_out["cut-off"] in (sum(bad), sum(bad) + 1)
+    assert found.tokenizer.models == translator.tokenizer.models
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".lock") == [
+        "a.tsv",
+        "out",
+    ]
+
+
+def test_other_settings_than_those_of_an_interrupted_call_are_refused(
+    teacher, translator, tmp_path, monkeypatch
+):
+    data = data_of(tmp_path, TEXTS)
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("transduce.preparation.prepare.learn_vocabulary", interrupted)
+        patch.setattr("transduce.preparation.prepare.write_store", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            distill(translator, [teacher], data, tmp_path / "out")
+    journal = tmp_path / ".out.translations.jsonl"
+    lines = journal.read_text().splitlines()
+    assert len(lines) == 1 + len(TEXTS)
+    call = json.loads(lines[0])
+    weights = digest(describe(teacher).weights)
+    assert (call["teachers"], call["weights"]) == (str(teacher), weights)
+    assert (call["engine"], call["direction"]) == ("torch", str(translator.direction or ""))
+    assert call["beam_size"] == translator.config.beam_size
+    other = replace(translator, config=replace(translator.config, beam_size=2))
+    with pytest.raises(UserError, match="was made with another model, engine, text or options"):
+        distill(other, [teacher], data, tmp_path / "out")
+    with pytest.raises(UserError, match="was made with another model, engine, text or options"):
+        distill(translator, [teacher, teacher], data, tmp_path / "out")
+
+    def never(*_: object) -> list[object]:
+        raise AssertionError("they are translated")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Translator, "translate_sentences", never)
+        found = distill(translator, [teacher], data, tmp_path / "out")
+    assert not journal.exists() and found.facts.pairs > 0
+
+
+@pytest.mark.parametrize(
+    ("max_length", "max_tokens", "kept"),
+    [(3, 0, "abc"), (3, 2, "ab"), (2, 9, "ab"), (5, 5, "abcd")],
+)
+def test_sources_are_as_long_as_the_teacher_can_read(max_length, max_tokens, kept, monkeypatch):
+    monkeypatch.setattr(distilling, "CHUNK", 3)
+    pairs = [Pair(text, "", Origin("f", i)) for i, text in enumerate(("a", "abcd", "ab", "abc"))]
+    lengths = SimpleNamespace(max_tokens=max_tokens, lengths=lambda texts: [*map(len, texts)])
+    cleaning = Cleaning()
+    found = [
+        pair.source for pair in distilling._fitting(iter(pairs), lengths, max_length, cleaning)
+    ]
+    assert found == [pair.source for pair in pairs if len(pair.source) <= len(kept)]
+    assert cleaning.counts.get("too-long", 0) == 4 - len(found)

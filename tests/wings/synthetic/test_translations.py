@@ -1,0 +1,89 @@
+"""A journal keeps translations, whatever interrupts a call."""
+
+import json
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from transduce.decoding.types import CUT, DETACHED, LOOP, Translation
+from transduce.system.errors import UserError
+from transduce.text.pairs import Origin, Pair
+from transduce.wings.synthetic import translations
+from transduce.wings.synthetic.translations import begin, translated
+
+FLAGS = {"cut": (DETACHED, CUT), "loop": (LOOP,), "detached": (DETACHED,)}
+SOURCES = ["plain", "cut", "loop", "detached", "plain"]
+CALL = {"model": "m", "beam": 4}
+EXPECTED = [
+    ("t1", "plain", "<plain>", False),
+    ("t2", "cut", "<cut>", True),
+    ("t3", "loop", "<loop>", True),
+    ("t4", "detached", "<detached>", False),
+    ("t5", "plain", "<plain>", False),
+]
+Row = tuple[str, str, str, bool]
+
+
+@pytest.fixture(autouse=True)
+def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translations, "CHUNK_LINES", 3)
+
+
+def run(
+    path: Path, *, sources: Sequence[str] = SOURCES, count: int = 9, **changes: object
+) -> tuple[list[Row], list[list[str]]]:
+    """The first `count` translations, and what was translated together to get them."""
+    call = CALL | changes
+    calls: list[list[str]] = []
+
+    def translate(texts: Sequence[str]) -> list[Translation]:
+        calls.append(list(texts))
+        return [Translation(f"<{text}>", -1.0, (), flags=FLAGS.get(text, ())) for text in texts]
+
+    pairs = (Pair(text, f"t{line}", Origin("f", line)) for line, text in enumerate(sources, 1))
+    found = translated(pairs, translate, begin(path, call), path, call)
+    rows = [(p.target, e["source"], e["text"], e["bad"]) for p, e in islice(found, count)]
+    found.close()
+    return rows, calls
+
+
+def test_translations_that_are_cut_off_or_repeat_themselves_are_bad(tmp_path):
+    assert run(tmp_path / "j") == (EXPECTED, [["plain", "cut", "loop"], ["detached", "plain"]])
+    [first, *events] = map(json.loads, (tmp_path / "j").read_text().splitlines())
+    assert {name: first[name] for name in ("event", *CALL)} == {"event": "beginning", **CALL}
+    assert [(each["source"], each["text"], each["bad"]) for each in events] == [
+        row[1:] for row in EXPECTED
+    ]
+
+
+@pytest.mark.parametrize("count", range(1, 6))
+def test_an_interrupted_call_translates_only_what_is_missing(count, tmp_path):
+    assert run(tmp_path / "j", count=count)[0] == EXPECTED[:count]
+    with (tmp_path / "j").open("a") as file:
+        file.write('{"event": "translation", "sou')  # killed while writing
+    rows, calls = run(tmp_path / "j")
+    assert rows == EXPECTED and [text for texts in calls for text in texts] == SOURCES[count:]
+    assert len((tmp_path / "j").read_text().splitlines()) == 6, "it begins once"
+    assert run(tmp_path / "j") == (EXPECTED, [])
+
+
+def test_an_empty_journal_has_no_translations(tmp_path):
+    (tmp_path / "journal").touch()
+    assert list(begin(tmp_path / "journal", {"a": 1})) == []
+
+
+def test_a_journal_of_another_call_or_corpus_is_refused(tmp_path):
+    run(tmp_path / "j", count=2)
+    for changes in ({"beam": 5}, {"model": "n"}, {"more": 1}):
+        with pytest.raises(UserError, match="made with another model, engine, text or options"):
+            run(tmp_path / "j", **changes)
+    with pytest.raises(UserError, match="damaged or of another corpus"):
+        run(tmp_path / "j", sources=["plain", "other"])
+    kept = (tmp_path / "j").read_text()
+    for old, new in (("<cut>", "<cat>"), ('"bad": true', '"bad": false'), ('"check"', '"chick"')):
+        assert old in kept
+        (tmp_path / "j").write_text(kept.replace(old, new))
+        with pytest.raises(UserError, match="damaged or of another corpus"):
+            run(tmp_path / "j")
