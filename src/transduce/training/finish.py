@@ -44,6 +44,7 @@ def finish(
     """
     config = training.config
     model = training.model.to(training.device)
+    log("Choosing the final model …")
     chosen = choose(training)
     model.load_state_dict(chosen.weights)
     model.eval()
@@ -65,6 +66,7 @@ def finish(
         bleu = {} if result.bleu is None else {"bleu_greedy": result.bleu}
         metrics["validation"] = {"perplexity": result.perplexity, **bleu}
     if valid := prepared.valid():
+        log("Translating validation pairs, for alignments and confidences …")
         metrics[ALIGNMENT_LAYER] = choose_layer(model, prepared.tokenizer, valid)
     bundle = model_folder.Bundle(out, config, prepared.tokenizer, model)
     if config.data.directions:
