@@ -87,7 +87,7 @@ def commands() -> str:
 
 
 def options() -> str:
-    """A heading for each option that `transduce options` lists, so that the search finds it and a link can lead to it."""
+    """A heading for each option that `transduce options` lists, which the search finds and links can lead to."""
     with redirect_stdout(io.StringIO()) as printed:
         print_options(json=True)
     lines: list[str] = []

@@ -138,6 +138,11 @@ def test_invalid_utf8_is_named(folder, data, message):
             list(read_lines(file))
 
 
+def test_a_file_of_another_kind_is_named_if_its_first_line_is_text(folder):
+    with pytest.raises(UserError, match=":2: byte 0xE2 .*looks like a PDF file"):
+        list(read_lines(write(folder, "bad.txt", b"%PDF-1.7\n\xe2\xe3\n")))
+
+
 def test_invalid_utf8_far_into_a_file(folder):
     lines = [b"%d" % i for i in range(100_000)]
     lines[77_777] = b"ab\x80"

@@ -333,7 +333,7 @@ class Translator(Searcher):
         given = as_list(targets, count(1))
         if len(sources) != len(given):
             raise UserError(
-                f"There are {len(sources)} sources but {len(given)} targets.",
+                f"There are {len(sources):,} sources but {len(given):,} targets.",
                 "Give one target per source.",
             )
         pairs = list(zip(self.tokenizer.normalizer(sources), composed(given), strict=True))

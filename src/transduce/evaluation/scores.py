@@ -184,7 +184,7 @@ def check_counts(
     """Raise UserError if there are more or fewer hypotheses than references, or if there are no references."""
     if len(hypotheses) != len(references):
         raise UserError(
-            f"There are {len(hypotheses)} {name} but {len(references)} references. "
+            f"There are {len(hypotheses):,} {name} but {len(references):,} references. "
             "Line n of both files must belong to the same sentence."
         )
     if not references:

@@ -194,7 +194,7 @@ def _decode(file: str, first_line: int, block: bytes, lenient: bool) -> str:
     line = first_line + block.count(b"\n", 0, bad)
     offset = bad - block.rfind(b"\n", 0, bad) - 1
     reason = f"{display_name(file)}:{line}: byte 0x{block[bad]:02X} at offset {offset} of the line is not UTF-8"
-    if line == 1 and (kind := kind_of(block)):
+    if first_line == 1 and (kind := kind_of(block)):
         looks_like, advice = kind
         raise UserError(f"{reason}; the file looks like {looks_like}.", advice)
     if lenient:
