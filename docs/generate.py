@@ -103,7 +103,11 @@ def options() -> str:
         facts = [option["type"], f"default `{default}`"]
         facts += [f"paper `{option['paper']}`"] if option["paper"] else []
         facts += [f"in {option['unit']}"] if option["unit"] else []
-        lines += [f"### {name} {{ #{name} }}\n", f"{option['meaning']}\n", f"{' · '.join(facts)}\n{{ .facts }}\n"]
+        lines += [
+            f"### {name} {{ #{name} }}\n",
+            f"{option['meaning']}\n",
+            f"{' · '.join(facts)}\n{{ .facts }}\n",
+        ]
     return "\n".join(lines)
 
 

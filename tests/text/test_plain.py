@@ -139,7 +139,7 @@ def test_invalid_utf8_is_named(folder, data, message):
 
 
 def test_a_file_of_another_kind_is_named_if_its_first_line_is_text(folder):
-    with pytest.raises(UserError, match=":2: byte 0xE2 .*looks like a PDF file"):
+    with pytest.raises(UserError, match=r":2: byte 0xE2 .*looks like a PDF file"):
         list(read_lines(write(folder, "bad.txt", b"%PDF-1.7\n\xe2\xe3\n")))
 
 
