@@ -73,7 +73,7 @@ def test_a_model_learns_further_from_a_corpus_with_its_vocabulary_and_languages(
     ):
         settings = settings_of(prepared).over(MODEL, of_model | {"data.target": target})
         if is_refused:
-            with pytest.raises(UserError, match=r"has data.target = de, the model fr"):
+            with pytest.raises(UserError, match=r"has data.target = de, but the model has fr"):
                 check_prepared(prepared, settings, own)
         else:
             check_prepared(prepared, settings, own if has_origin else None)
