@@ -180,12 +180,16 @@ def test_files(file: str) -> list[Path]:
     return [path for path in in_folder if not path.name.startswith(BROWSER_TESTS)]
 
 
+def is_function(code: CodeType) -> bool:
+    """Whether code is that of a function with a name: a module's comprehension runs when the module is imported."""
+    return bool(code.co_flags & inspect.CO_OPTIMIZED) and not code.co_name.startswith("<")
+
+
 def functions_of(code: CodeType) -> Iterator[CodeType]:
     """The functions of a module and of its classes, without those inside of functions."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            is_function = constant.co_flags & inspect.CO_OPTIMIZED
-            yield from [constant] if is_function else functions_of(constant)
+            yield from [constant] if is_function(constant) else functions_of(constant)
 
 
 @cache
@@ -193,7 +197,7 @@ def lines_of_import(file: str) -> set[int]:
     """The lines of a module that its import runs: what they define may matter in all tests of the module."""
 
     def of(code: CodeType) -> Iterator[int]:
-        if not code.co_flags & inspect.CO_OPTIMIZED:  # not of a function
+        if not is_function(code):
             yield from (line for *_, line in code.co_lines() if line)
             for constant in code.co_consts:
                 yield from of(constant) if isinstance(constant, CodeType) else ()

@@ -1,6 +1,7 @@
 """Tests of transduce/training/schedule.py."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -8,10 +9,19 @@ from corpora import reverse_rows
 from small_trainings import MODEL, TRAIN, perplexities, training
 from transduce.config.schema import TrainConfig
 from transduce.model.seq2seq import make_batch
+from transduce.system.errors import UserError
 from transduce.system.journal import read_events
 from transduce.training import loop
 from transduce.training.objectives import sums_of
-from transduce.training.schedule import learning_rate
+from transduce.training.schedule import (
+    Stage,
+    begins_risk,
+    check_risk,
+    effort,
+    learning_rate,
+    risk_steps,
+    stage_of,
+)
 
 
 def test_the_papers_schedule_by_hand():
@@ -34,6 +44,40 @@ def test_the_schedule_rises_falls_and_cools_down():
     ]
     assert cooled[:91] == [1.0] * 91
     assert cooled[91:] == pytest.approx([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
+
+
+def test_minimum_risk_training_is_a_stage_of_its_own_by_hand():
+    train = TrainConfig(steps=100, warmup=8, cooldown=20, risk_steps=12, samples=5)
+    usual = [stage_of(step, train) for step in (1, 88)]
+    assert usual == [Stage(False, number, 88, 8, 20, 1.0) for number in (1, 88)]
+    factor = 0.5 / 15  # the peak of a warm-up of 2 updates instead of 8, divided by 15
+    risk = [stage_of(step, train) for step in (89, 100)]
+    assert risk == [Stage(True, number, 12, 2, 6, factor) for number in (1, 12)]
+    assert [done for done in range(100) if begins_risk(done, train)] == [88]
+    # The last update of the usual stage has a twentieth of the rate, the next one the first of two of a warm-up.
+    rates = [learning_rate(step, train, 64) for step in (88, 89)]
+    assert rates == pytest.approx([88**-0.5 / 8 / 20, 2**-1.5 / 8 * factor])
+    # A sampled translation takes 0.8 of an update.
+    assert [effort(done, train) for done in (0, 88, 98, 100, 101)] == [148, 60, 10, 0, 0]
+
+
+def test_a_training_shorter_than_minimum_risk_training_has_one_stage():
+    train = TrainConfig(steps=10, risk_steps=11)
+    assert risk_steps(train) == 0 and not stage_of(10, train).is_risk
+    only = replace(train, risk_steps=10)
+    assert stage_of(1, only).is_risk and not any(begins_risk(done, only) for done in range(10))
+
+
+def test_minimum_risk_training_needs_a_model_and_a_validation_set():
+    train = TrainConfig(steps=10, risk_steps=4)
+    model = Path("model")
+    check_risk(train, None, has_valid=True)
+    check_risk(replace(train, risk_steps=0), None, has_valid=False)
+    check_risk(replace(train, steps=4), model, has_valid=True)
+    with pytest.raises(UserError, match="needs a validation set"):
+        check_risk(train, model, has_valid=False)
+    with pytest.raises(UserError, match="needs a trained model"):
+        check_risk(replace(train, steps=4), None, has_valid=True)
 
 
 def test_the_journal_holds_means_per_token(tmp_path):

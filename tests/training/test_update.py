@@ -27,6 +27,7 @@ from transduce.training.update import (
     averaged,
     dropout_seed,
     make_optimizer,
+    settle_buckets,
     update,
 )
 
@@ -232,3 +233,11 @@ def test_weight_decay_shrinks_weights_by_the_rate_and_nothing_else():
     first = weights(build(MODEL))
     for name, weight in plain.items():
         assert torch.allclose(decayed[name], weight - 0.01 * 0.1 * first[name], atol=1e-6)
+
+
+def test_the_pass_before_training_leaves_no_gradients():
+    model = build(MODEL)
+    before = weights(model)
+    settle_buckets(model, batch_of(reverse_rows(2, seed=1)), TRAIN)
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert same(weights(model), before)

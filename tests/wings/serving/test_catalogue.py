@@ -55,6 +55,19 @@ def test_the_first_model_that_was_measured_translates_a_direction_without_traini
     assert [str(each) for each in default.directions][:4] == ["en-de", "de-fr", "fr-en", "en-fr"]
 
 
+def test_a_text_without_words_has_the_first_model_into_the_target():
+    default = Catalogue([model_of("a", "en-de"), model_of("b", "fr-en"), model_of("c", "de-en")])
+    assert [hop.model.name for hop in default.route("und", "en")] == ["b"]
+    assert [str(hop.direction) for hop in default.route("und", "en-GB")] == ["fr-en"]
+    with pytest.raises(UserError):
+        default.route("und", "it")
+
+
+def test_a_text_that_is_in_the_target_language_has_no_model():
+    default = Catalogue([model_of("a", "en-de", "de-en")])
+    assert default.route("de_AT", "DE-at") == default.route("en-GB", "en-US") == ()
+
+
 def test_folders_may_have_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a=b").mkdir()

@@ -99,6 +99,17 @@ def test_an_unknown_name_is_refused_with_the_names_that_are_known():
             assert (answer.status_code, answer.json()) == (400, {"error": sentence})
 
 
+def test_attention_is_drawn_for_the_language_that_is_detected(versions):
+    folder = versions[0]
+    store = ModelStore([Model.read("model", folder)], lambda path: load(path, engine="torch"), 1e9)
+    with client(store) as asking:
+        known, detected = (
+            asking.post("/attention", json=ASKED | {"source": source}) for source in ("ka", "auto")
+        )
+        assert known.status_code == detected.status_code == 200
+        assert known.json() == detected.json()
+
+
 def test_models_without_a_choice_are_not_named():
     with client(Store("lo")) as asking:
         assert "x-model" not in asking.post("/translate", json=ASKED | {"model": "lo"}).headers

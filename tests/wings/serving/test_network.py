@@ -272,3 +272,23 @@ def test_a_server_that_ends_accepts_who_waits(monkeypatch: Any) -> None:
         asyncio.run(server.shutdown(["socket"]))
         assert now == pytest.approx(seconds, abs=0.011)
         assert ended[-2:] == ["close", "shutdown"]
+
+
+def test_an_address_that_a_client_on_this_machine_claims_is_not_believed() -> None:
+    seen: list[Any] = []
+
+    async def app(scope: Any, *_: Any) -> None:
+        seen.append(scope)
+
+    config = network.server(app, Limits(), []).config
+    config.load()
+    scope = {
+        "type": "http",
+        "client": ("127.0.0.1", 9),
+        "scheme": "http",
+        "path": "/",
+        "raw_path": b"/",
+        "headers": [(b"x-forwarded-for", b"192.0.2.1"), (b"x-forwarded-proto", b"https")],
+    }
+    asyncio.run(config.loaded_app(scope, None, None))  # type: ignore[arg-type]
+    assert [(each["client"], each["scheme"]) for each in seen] == [(("127.0.0.1", 9), "http")]
