@@ -91,5 +91,5 @@ export function likelihood(score, best) {
 export const figure = (score) => score.toFixed(2).replace("-", "−");
 
 const known = (confidence) => Number.isFinite(confidence);
-const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
+const percent = (share) => `${Math.round(100 * share)} %`;
 const level = (levels, value) => levels.find(([least]) => value >= least)[1];
