@@ -1,11 +1,11 @@
 """Everything that the registries name, with the types that the core expects; mypy checks this file."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from transduce.commands.evaluate import Evaluation
 from transduce.commands.translate import Call
-from transduce.config.schema import DataConfig, ModelConfig, ModelOptions, RunConfig
+from transduce.config.schema import ModelConfig, ModelOptions, RunConfig
 from transduce.config.settings import Settings
 from transduce.decoding import torch_engine
 from transduce.decoding.registry import OpenEngine
@@ -13,14 +13,14 @@ from transduce.decoding.translator import EnforceTerms
 from transduce.decoding.types import Term, TermFinder
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model.transformer import Transformer
-from transduce.preparation.staging import StagedPairs
 from transduce.system.profiling import Profile
 from transduce.text import jsonl, tsv
 from transduce.text.formats import CorpusFile, Document, DocumentFile, TextPair
+from transduce.text.pair_batch import TextColumn
+from transduce.text.pairs import Origin
 from transduce.text.rules import MoreRules, Rules
 from transduce.training.facts import Fact
 from transduce.wings.cluster import command as cluster
-from transduce.wings.corpora import json_objects
 from transduce.wings.ct2 import opening
 from transduce.wings.documents import (
     html,
@@ -34,7 +34,7 @@ from transduce.wings.documents import (
     xliff,
 )
 from transduce.wings.export import onnx_engine
-from transduce.wings.rules import check_corpus, identify, more_rules
+from transduce.wings.rules import corpus_faults, more_rules
 from transduce.wings.synthetic import back_translation
 from transduce.wings.terms import enforce, glossary
 from transduce_lab import operations, options
@@ -101,21 +101,11 @@ SEARCH_SPEED: Callable[[Profile, Sequence[ModelConfig]], None] = operations.prin
 BACK_TRANSLATE: Callable[
     [Settings, Path, Sequence[str], Path | None, Path | None, bool], Settings
 ] = back_translation.with_back_translations
-JSON_OBJECTS: Callable[[int, Sequence[str]], Iterator[tuple[int, str]]] = json_objects.objects
-CHECK_CORPUS: Callable[[DataConfig, Sequence[Sequence[StagedPairs]]], None] = (
-    check_corpus.check_corpora
-)
-CHECK_LANGUAGE: Callable[[str, Sequence[str], str, Collection[str]], None] = (
-    identify.warn_of_language
-)
-CHECK_LANGUAGES: Callable[[Sequence[str], str, Collection[str]], float | None] = (
-    identify.share_in_other_languages
+FAULTS_OF_CORPUS: Callable[[Sequence[TextColumn], Sequence[Origin]], Iterator[str]] = (
+    corpus_faults.faults_of_corpus
 )
 OPTIONS: list[object] = [
-    JSON_OBJECTS,
-    CHECK_CORPUS,
-    CHECK_LANGUAGE,
-    CHECK_LANGUAGES,
+    FAULTS_OF_CORPUS,
     *TRANSLATE,
     CHECK_LINES,
     *EVALUATE,

@@ -8,7 +8,7 @@ from typing import Any
 from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode
 from transduce.commands.test_sets import read_routes, read_test_set, read_translations
-from transduce.config.commands import check, option
+from transduce.config.commands import option
 from transduce.config.parse import parse_assignments
 from transduce.config.schema import DataConfig
 from transduce.system.console import count, print_table
@@ -186,6 +186,7 @@ def _evaluate_model(call: Evaluation) -> None:
     )
     from transduce.evaluation.evaluate import as_json
     from transduce.evaluation.evaluate import evaluate as measure
+    from transduce.text.identify import warn_of_language
 
     if call.output:
         check_output(call.output, call.files)
@@ -202,9 +203,7 @@ def _evaluate_model(call: Evaluation) -> None:
     for name, its in directions.items():
         languages = Direction.parse(name) if name else Direction(data.source, data.target)
         for code, texts in zip(languages, zip(*its, strict=True), strict=False):
-            check("check of a language")(
-                f"the texts in {' and '.join(call.files)}", texts, code, languages
-            )
+            warn_of_language(f"the texts in {' and '.join(call.files)}", texts, code, languages)
     if len(directions) > 1:
         if call.output or call.paper_bleu:
             raise UserError(
@@ -244,9 +243,12 @@ def _share_in_other_languages(
     texts: Sequence[str], direction: str, data: DataConfig
 ) -> float | None:
     """The share of the translations of a direction that look like another language of the model."""
+    from transduce.text.identify import (
+        share_in_other_languages,  # imports numpy: too slow for --help
+    )
+
     codes = {code for name in data.directions for code in name.split("-")}
-    share: float | None = check("check of languages")(texts, target_of(direction), codes)
-    return share
+    return share_in_other_languages(texts, target_of(direction), codes)
 
 
 def _evaluate_routes(call: Evaluation) -> None:

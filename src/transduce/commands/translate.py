@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from transduce.commands.options import Assignments, search_options
 from transduce.commands.profile import TRANSLATE_PHASES, print_speed, profiled
 from transduce.commands.recipes import Files, FromCode, ToCode
-from transduce.config.commands import check, option
+from transduce.config.commands import option
 from transduce.decoding.registry import EngineName
 from transduce.decoding.types import Term, Translation, TranslationOptions
 from transduce.system.console import ItemDisplay, count, log
@@ -345,7 +345,9 @@ def _checked(lines: Iterator[str], source: str, target: str) -> Iterator[str]:
     """The lines of a file; warns if the first lines of a long file look like another language."""
     first = list(islice(lines, MANY_LINES))
     if len(first) == MANY_LINES:
-        check("check of a language")("the first lines", first, source, [target])
+        from transduce.text.identify import warn_of_language  # imports numpy: too slow for --help
+
+        warn_of_language("the first lines", first, source, [target])
     return chain(first, lines)
 
 

@@ -112,14 +112,11 @@ COMMANDS = {
     ),
 }
 OPTIONS = {  # an option of a command or recipe -> the function that implements it
-    "JSON of several lines": f"{_WINGS}.corpora.json_objects:objects",
-    "check of a corpus": f"{_WINGS}.rules.check_corpus:check_corpora",
-    "check of a language": f"{_WINGS}.rules.identify:warn_of_language",
-    "check of languages": f"{_WINGS}.rules.identify:share_in_other_languages",
     "data.rules": f"{_WINGS}.rules.more_rules:MoreRules",
     "glossary": f"{_WINGS}.terms.glossary:Glossary",
     "glossary search": f"{_WINGS}.terms.enforce:enforce",
     "info": f"{_WINGS}.ct2.opening:facts",
+    "prepare --train": f"{_WINGS}.rules.corpus_faults:faults_of_corpus",
     "prepare --shard": f"{_WINGS}.cluster.command:prepare_in_shards",
     "train --monolingual": f"{_WINGS}.synthetic.back_translation:with_back_translations",
     "translate --glossary": f"{_WINGS}.terms.glossary:read_glossary",
@@ -140,11 +137,3 @@ def option(name: str) -> Any:
     if name not in registered:
         raise NotInstalledError(f"`{name}` needs the lab.", Hint.install("lab"))
     return load(registered[name])
-
-
-def check(name: str) -> Any:
-    """The function that implements an option, or, if it is not installed, a function that returns None."""
-    try:
-        return option(name)
-    except NotInstalledError:
-        return lambda *_: None

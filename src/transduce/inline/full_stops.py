@@ -124,7 +124,7 @@ def _kinds(language: str) -> dict[str, str]:
     """The kinds of a language's words, each kind followed by a comma."""
     kinds: dict[str, str] = {}
     table = files("transduce.inline").joinpath("abbreviations.txt").read_text("utf-8")
-    for line in table.splitlines():
+    for line in table.rstrip("\n").split("\n"):
         languages, kind, *words = line.split()
         if {"*", language} & {*languages.split(",")}:
             for word in words:

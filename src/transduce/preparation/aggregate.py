@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.config.commands import check
 from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig
 from transduce.inline.placeholder_tokens import with_shared_tokens
+from transduce.preparation.check_corpus import check_corpora
 from transduce.preparation.passes import directed, rules_of
 from transduce.preparation.prepared import check_pairs
 from transduce.preparation.staging import Column, StagedPairs, StagedTexts
@@ -56,7 +56,7 @@ def aggregate(data: DataConfig, corpora: Corpora, replayed: Sequence[Pair] = ())
     cleaning = Cleaning()
     for parts in corpora:
         leave_out(parts, data, cleaning)
-    check("check of a corpus")(data, corpora)
+    check_corpora(data, corpora)
     held_out, dropped = _hold_out(data, corpora, cleaning, replayed)
     numbers = [sum(part.count() for part in parts) for parts in corpora]
     check_pairs(data, numbers, cleaning)

@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from transduce.config.commands import option
 from transduce.system.errors import UserError
 from transduce.text.encoding_errors import UNDECODED, readable
 from transduce.text.formats import CorpusFile, TextPair
+from transduce.text.json_objects import objects
 from transduce.text.plain import display_name, read_lines, without_byte_order_mark
 
 PAIR_KEYS = (("source", "target"), ("src", "tgt"))
@@ -70,9 +70,7 @@ def read_objects(path: str, *, lenient: bool = False) -> Iterator[tuple[int, str
     numbered = enumerate(without_byte_order_mark(read_lines(path, lenient=lenient)), start=1)
     for number, line in numbered:
         if BEGINNING.match(line):
-            yield from option("JSON of several lines")(
-                number, [line, *(more for _, more in numbered)]
-            )
+            yield from objects(number, [line, *(more for _, more in numbered)])
         else:
             yield number, line
 

@@ -164,7 +164,7 @@ def follow_clock(training: Training) -> None:
             if not state.schedule:
                 log(f"The learning rate falls now, to zero after about {schedule.steps:,} updates.")
     state.schedule = training.ranks.agree(changed) or state.schedule
-    training.__post_init__()
+    training.schedule = replace(config, **state.schedule)
 
 
 def learn(training: Training, batches: Sequence[Indices]) -> Outcome:

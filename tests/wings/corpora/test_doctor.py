@@ -22,6 +22,7 @@ from transduce.preparation import passes
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE, verify
 from transduce.text.clean import Cleaning
+from transduce.text.identify import identifier, share_of_wrong_texts
 from transduce.text.pair_batch import PairBatch, TextColumn
 from transduce.text.pairs import read_pairs
 from transduce.text.rules import (
@@ -54,7 +55,6 @@ from transduce.wings.corpora.doctor import audit as auditing
 from transduce.wings.corpora.doctor import folder
 from transduce.wings.corpora.doctor.audit import audit
 from transduce.wings.export.exporting import export
-from transduce.wings.rules.identify import identifier, share_of_wrong_texts
 from transduce.wings.rules.more_rules import LENGTH_RULES
 
 # Rules that need no other pair.

@@ -135,8 +135,8 @@ def _completions(
         quoted = _with_fields(text[string.begin : string.end], string.value, fields, newline)
         yield Edit(string.begin, string.end, quoted)
     if message.is_fuzzy and message.flags is not None:
-        lines = text[message.flags : message.begin].splitlines(keepends=True)
-        others = "".join(_without_fuzzy(line) for line in lines)
+        lines = re.findall(r"[^\n]*\n|[^\n]+", text[message.flags : message.begin])
+        others = "".join(map(_without_fuzzy, lines))
         yield Edit(message.flags, message.begin, others)
     if "Plural-Forms" in fields:
         number = plurals(fields["Plural-Forms"], file.target, file.name).number

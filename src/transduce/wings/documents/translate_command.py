@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from transduce.commands.translate import MANY_LINES, Call, Flags
-from transduce.config.commands import check
 from transduce.system.console import count, log
 from transduce.system.errors import UserError
+from transduce.text.identify import warn_of_language
 from transduce.text.plain import STANDARD_OUTPUT, suffixes, write_parts
 from transduce.wings.documents.document import translate_document
 
@@ -37,7 +37,7 @@ def run(call: Call) -> None:
 
         def examine(texts: Sequence[str]) -> None:
             if len(texts) >= MANY_LINES:
-                check("check of a language")(f"the texts in {call.input}", texts, source, [target])
+                warn_of_language(f"the texts in {call.input}", texts, source, [target])
 
         document = translate_document(
             translator,

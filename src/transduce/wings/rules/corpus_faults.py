@@ -242,6 +242,12 @@ def prevalences(columns: Sequence[TextColumn]) -> list[Prevalence]:
     return found
 
 
+def faults_of_corpus(columns: Sequence[TextColumn], origins: Sequence[Origin]) -> Iterator[str]:
+    """Yield a sentence for each fault of a whole corpus. `origins` are the origins of the pairs in `columns`."""
+    found = (each for each in prevalences(columns) if each.is_of_corpus)
+    return sentences([(each, origins[each.first]) for each in found])
+
+
 def sentences(found: Sequence[tuple[Prevalence, Origin]]) -> Iterator[str]:
     """Yield a sentence for each fault, with the shares and the file and line of an example."""
     for name, its in groupby(found, key=lambda each: each[0].fault):

@@ -11,6 +11,7 @@ from transduce.inline.placeholder_removal import is_text
 from transduce.inline.placeholders import intact, mask
 from transduce.system.errors import UserError
 from transduce.text.hashes import Bits64
+from transduce.text.identify import CODES, identifier
 from transduce.text.languages import Direction, languages_of
 from transduce.text.multilingual import BilingualCorpus, bilingual_corpora, is_multilingual
 from transduce.text.pair_batch import PairBatch, TextColumn
@@ -35,7 +36,6 @@ from transduce.text.rules import (
     Flags,
     Rules,
 )
-from transduce.wings.rules.identify import CODES, identifier
 from transduce.wings.rules.lengths import MILD, OUTLIER, Scale, deviations, faults_at_ends, scale_of
 from transduce.wings.rules.misalignment import alignment, find_shifts
 from transduce.wings.rules.unrelated import Unrelated

@@ -9,8 +9,8 @@ from unicodedata import normalize
 from transduce.inline.events import unescape
 from transduce.inline.markup import pieces
 from transduce.system.errors import UserError
+from transduce.text.identify import CODES, label_of
 from transduce.text.languages import Direction, language_name
-from transduce.wings.rules.identify import CODES, label_of
 
 DETECTION_CHARACTERS = 10_000  # read from the start of a text, in some milliseconds
 DETECTION_MARKUP_CHARACTERS = 1 << 16  # read from the start of a text with markup

@@ -34,6 +34,7 @@ from transduce.system.files import MANIFEST, digest, make_folder, to_json, write
 from transduce.system.journal import Value
 from transduce.text.formats import format_of
 from transduce.text.holdout import normalised
+from transduce.text.identify import foreign_share, share_of_wrong_texts
 from transduce.text.languages import Direction
 from transduce.text.multilingual import without_labels
 from transduce.text.pairs import Origin, Pair
@@ -42,7 +43,6 @@ from transduce.training.distributed import check_single_process
 from transduce.training.origin import with_origin
 from transduce.training.run import read_test, train
 from transduce.training.start import leftovers, with_known_languages
-from transduce.wings.rules.identify import foreign_share, share_of_wrong_texts
 from transduce.wings.synthetic.translations import begin, translated
 
 REVERSE, PAIRS, MADE = "reverse", "pairs.jsonl", "made.json"

@@ -20,6 +20,7 @@ from transduce.system.errors import UserError
 from transduce.text.clean import CHUNK, Cleaning
 from transduce.text.encoding_errors import readable
 from transduce.text.hashes import SeenHashes
+from transduce.text.identify import identifier
 from transduce.text.pairs import Origin, Pair
 from transduce.text.rules import (
     BITS,
@@ -33,7 +34,6 @@ from transduce.text.rules import (
 from transduce.wings.corpora.doctor.chunk import ChunkAudit, ChunkAuditor, Ints
 from transduce.wings.corpora.doctor.windows import common_characters
 from transduce.wings.rules.corpus_faults import Prevalence
-from transduce.wings.rules.identify import identifier
 
 EXAMPLES_KEPT = 10  # per rule
 CODE_POINTS = 0x110000

@@ -14,6 +14,7 @@ from transduce.config.schema import UNK
 from transduce.system.console import count, log, with_progress
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
+from transduce.text.identify import identifier
 from transduce.text.languages import languages_of
 from transduce.text.pairs import DOCTORS_LISTS, check_file_names, read_pairs
 from transduce.text.plain import STANDARD_INPUT, check_output, write_lines
@@ -32,7 +33,6 @@ from transduce.wings.corpora.doctor.audit import Audit, audit
 from transduce.wings.corpora.doctor.repair import check_form, write_repaired
 from transduce.wings.corpora.doctor.report import direction, print_report, report_page
 from transduce.wings.rules.corpus_faults import SIDE_NAMES, repairs
-from transduce.wings.rules.identify import identifier
 
 MAX_PROCESSES = 1024
 

@@ -1,4 +1,4 @@
-"""Tests of transduce/wings/rules/check_corpus.py."""
+"""Tests of transduce/preparation/check_corpus.py."""
 
 from pathlib import Path
 

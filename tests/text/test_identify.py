@@ -1,11 +1,10 @@
-"""Tests of transduce/wings/rules/identify.py."""
+"""Tests of transduce/text/identify.py."""
 
 import numpy as np
 import pytest
 
-from transduce.wings.phrasebook.examples import examples
-from transduce.wings.rules import identify
-from transduce.wings.rules.identify import (
+from transduce.text import identify
+from transduce.text.identify import (
     IDENTIFIED_TEXTS,
     MIN_IDENTIFIED_TEXTS,
     SAMPLE_CHARACTERS,
@@ -16,6 +15,7 @@ from transduce.wings.rules.identify import (
     share_of_wrong_texts,
     warn_of_language,
 )
+from transduce.wings.phrasebook.examples import examples
 
 pytest.importorskip("py3langid")
 GERMAN = [example.german for example in examples("train", 200)]

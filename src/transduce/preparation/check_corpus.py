@@ -1,19 +1,20 @@
 """Warns, before a training begins, of texts in another language and of faults that a whole corpus has."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 
+from transduce.config.commands import option
 from transduce.config.schema import DataConfig
 from transduce.preparation.passes import languages_in
 from transduce.preparation.staging import StagedPairs
 from transduce.system.console import log
-from transduce.system.errors import UserError
+from transduce.system.errors import NotInstalledError, UserError
 from transduce.text.holdout import Part
+from transduce.text.identify import foreign_share, share_of_wrong_texts
 from transduce.text.languages import languages_of, main_language
 from transduce.text.pair_batch import TextColumn
 from transduce.text.pairs import Origin, Pair
-from transduce.wings.rules.corpus_faults import prevalences, sentences
-from transduce.wings.rules.identify import foreign_share, share_of_wrong_texts
 
 EXAMINED_PAIRS, EXAMINED_BLOCKS = 2_000, 10  # pairs per corpus, in blocks at equal distances
 
@@ -53,11 +54,9 @@ def check_corpora(data: DataConfig, corpora: Sequence[Sequence[StagedPairs]]) ->
             if share:
                 log(f"Warning: {name}: {share:.0%} of the texts in {code} look like {other}.")
         _check_names(corpus.files, its)
-        found = [
-            (each, pairs[each.first].origin) for each in prevalences(columns) if each.is_of_corpus
-        ]
-        for sentence in sentences(found):
-            log(f"Warning: {sentence} `transduce doctor --fix` can repair many such faults.")
+        with suppress(NotInstalledError):
+            for sentence in option("prepare --train")(columns, [pair.origin for pair in pairs]):
+                log(f"Warning: {sentence} `transduce doctor --fix` can repair many such faults.")
 
 
 def _check_names(files: Sequence[str], languages: Sequence[str]) -> None:
