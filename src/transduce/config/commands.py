@@ -116,7 +116,7 @@ OPTIONS = {  # an option of a command or recipe -> the function that implements 
     "glossary": f"{_WINGS}.terms.glossary:Glossary",
     "glossary search": f"{_WINGS}.terms.enforce:enforce",
     "info": f"{_WINGS}.ct2.opening:facts",
-    "prepare --train": f"{_WINGS}.rules.corpus_faults:faults_of_corpus",
+    "faults of a corpus": f"{_WINGS}.rules.corpus_faults:faults_of_corpus",
     "prepare --shard": f"{_WINGS}.cluster.command:prepare_in_shards",
     "train --monolingual": f"{_WINGS}.synthetic.back_translation:with_back_translations",
     "translate --glossary": f"{_WINGS}.terms.glossary:read_glossary",

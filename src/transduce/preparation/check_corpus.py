@@ -55,7 +55,7 @@ def check_corpora(data: DataConfig, corpora: Sequence[Sequence[StagedPairs]]) ->
                 log(f"Warning: {name}: {share:.0%} of the texts in {code} look like {other}.")
         _check_names(corpus.files, its)
         with suppress(NotInstalledError):
-            for sentence in option("prepare --train")(columns, [pair.origin for pair in pairs]):
+            for sentence in option("faults of a corpus")(columns, [pair.origin for pair in pairs]):
                 log(f"Warning: {sentence} `transduce doctor --fix` can repair many such faults.")
 
 
