@@ -3,9 +3,12 @@
 import gzip
 import io
 import json
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -28,6 +31,30 @@ def test_a_typed_line_is_answered_before_the_next_one_is_read(place):
     for translation in answers(translator, typed(), TranslationOptions()):
         answered.append(translation.text)
     assert len(answered) == 3
+
+
+def test_a_terminal_shows_translations_without_a_progress_line(place):
+    sources = lines(place / "test.src")[:2]
+    said = [each.text for each in transduce.load(place / "one", engine="torch").translate(sources)]
+    ours, its = os.openpty()
+    command = [sys.executable, "-m", "transduce", "translate", place / "one", *sources]
+    with subprocess.Popen(
+        [*command, "--engine", "torch"],
+        stdin=its,
+        stdout=its,
+        stderr=its,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
+    ) as process:
+        os.close(its)
+        shown = b""
+        with suppress(OSError):  # the terminal is closed
+            while piece := os.read(ours, 1 << 16):
+                shown += piece
+    os.close(ours)
+    assert process.returncode == 0
+    printed = shown.decode().replace("\r\n", "\n").split("\n")
+    assert [line for line in printed if line in said] == said
+    assert b"Lines translated" not in shown
 
 
 def test_ctrl_c_leaves_the_output_as_it_was(place, tmp_path, capsys, monkeypatch):
