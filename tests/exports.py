@@ -2,6 +2,7 @@
 
 import json
 import struct
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import sentencepiece
 import torch
 
 from corpora import reverse_texts
+from models import make_model
 from transduce import model_folder
+from transduce.config.schema import PLACEHOLDER_TOKENS
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import PLAIN_SEARCH
@@ -180,3 +183,34 @@ def sentences() -> list[Pair]:
     odd = ["KA lo\u3000mi", " nu  re ", "ka \u2603 lo", "\ufb01 so", "va \u2581 ti", "kkk"]
     texts = [*reverse_texts(60, seed=3)[0], *odd]
     return [Pair(text, text, Origin("a test", line)) for line, text in enumerate(texts, start=1)]
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """A folder for every name in MODELS, made when it is asked for."""
+    place = tmp_path_factory.mktemp("models")
+
+    def get(name: str, updates: int = 40) -> Path:
+        folder = place / f"{name.replace(' ', '-')}-{updates}"
+        made = {
+            "joint": "separate" not in name,
+            "placeholder_tokens": PLACEHOLDER_TOKENS if "placeholder tokens" in name else "",
+        }
+        made["symbols"] = "symbols" in name
+        return (
+            folder if folder.exists() else make_model(folder, MODELS[name], updates=updates, **made)
+        )
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def marians(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A folder for every name in MARIANS, made when it is asked for."""
+    place = tmp_path_factory.mktemp("marians")
+
+    def get(name: str) -> Path:
+        folder = place / name.split(",")[0]
+        return folder if folder.exists() else make_marian(folder, **MARIANS[name])
+
+    return get

@@ -43,6 +43,7 @@ WINGS = [  # which wing may use which: one below it
         "wings.serving",
         "wings.synthetic",
     },
+    {"wings.pretrained"},
     {"cli"},
     {"__main__"},
 ]

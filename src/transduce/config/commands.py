@@ -97,9 +97,9 @@ COMMANDS = {
         "Example: transduce export MODEL --to ctranslate2 --out FOLDER",
     ),
     "import": Command(
-        f"{_WINGS}.export.command:import_model",
+        f"{_WINGS}.pretrained.command:import_model",
         EXCHANGE,
-        "Import a Marian or OPUS-MT model.",
+        "Import an OPUS-MT, NLLB, M2M-100 or mBART model.",
         "FOLDER --out MODEL [OPTIONS]\n"
         "Example: transduce import opus-mt-en-de --from en --to de --out MODEL",
     ),

@@ -118,8 +118,18 @@ class ModelConfig(FamilyConfig):
         paper="post",
     )
     rms_norm: bool = option(False, "RMSNorm instead of layer normalization", paper="false")
-    positions: Literal["sinusoidal", "learned", "rotary"] = option(
-        "sinusoidal", "token positions", paper="sinusoidal"
+    positions: Literal["sinusoidal", "t2t", "fairseq", "learned", "rotary"] = option(
+        "sinusoidal",
+        "token positions; t2t: with the rates of tensor2tensor and Marian; fairseq: those, from 2 on",
+        paper="sinusoidal",
+    )
+    embedding_norm: bool = option(
+        False, "layer normalization of embeddings, as in mBART", paper="false"
+    )
+    target_tag: bool = option(
+        False,
+        "the decoder reads the tag of the target language before the translation, as in M2M-100",
+        paper="false",
     )
     init: Literal["transduce", "xavier", "t2t", "fairseq"] = option(
         "transduce", "method for the initial weights"

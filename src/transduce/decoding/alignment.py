@@ -40,7 +40,7 @@ def align(
     ]
     aligned = []
     weights = iter(attention([ids for ids, _ in rows], [tokens for _, tokens in rows]))
-    tags = int(tokenizer.tag is not None)  # tokens before the text of each source
+    tags = len(tokenizer.tags)  # tokens before the text of each source
     for text, source, (best, hypotheses) in zip(texts, sources, ranked, strict=True):
         spans = tokenizer.source.spans_in(text, source[tags:])
         source_words = words(text, starts(spans))

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce import model_folder
@@ -35,9 +36,11 @@ def source_attention(model: Seq2Seq, batch: Batch) -> list[Tensor]:
     """Compute each decoder layer's attention (b, t, s) to the source, averaged over heads."""
     with recording() as record:
         model.eval()(batch.src, batch.tgt_in)
+    # The decoder reads the first token of a tagged source, and the encoder does not.
+    begin = int(model.target_tag)
     # Recurrent models call their attention once for every position.
     return [
-        torch.cat(maps, dim=2).float().mean(dim=1)
+        F.pad(torch.cat(maps, dim=2).float().mean(dim=1)[:, begin:], (begin, 0))
         for each in source_attentions(model)
         if (maps := record.of(each))
     ]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from transduce.config.schema import DataConfig
 from transduce.system.errors import UserError
-from transduce.text.languages import Direction, nearest_code, target_of
+from transduce.text.languages import Direction, nearest_code
 from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -132,7 +132,5 @@ def pivots_of(directions: Sequence[Direction], wanted: Direction) -> list[str]:
 
 def encode_sources(tokenizer: Tokenizer, pairs: Sequence[Pair]) -> list[list[int]]:
     """The ids of the sources of pairs that may have different directions."""
-    tokenizers = {
-        name: tokenizer.into(target_of(name)) for name in {pair.direction for pair in pairs}
-    }
+    tokenizers = {name: tokenizer.toward(name) for name in {pair.direction for pair in pairs}}
     return [tokenizers[pair.direction].encode_source([pair.source])[0] for pair in pairs]

@@ -36,7 +36,7 @@ from transduce.decoding.types import (
 from transduce.system.errors import UserError
 from transduce.system.profiling import phase
 from transduce.text.formats import PLAIN_TEXT, TextKind
-from transduce.text.languages import Direction, target_of
+from transduce.text.languages import Direction
 from transduce.text.pairs import Pair
 from transduce.tokens.normalization import composed
 
@@ -110,10 +110,6 @@ class Translator(Searcher):
         hops = tuple(hop.with_beam_size(beam_size) for hop in self.hops)
         return replace(self, config=replace(self.config, beam_size=beam_size), hops=hops)
 
-    def into(self, target: str) -> "Translator":
-        """A copy of this translator for a target language of a multilingual model; "" for other models."""
-        return replace(self, tokenizer=self.tokenizer.into(target))
-
     def toward(self, source: str = "", target: str = "") -> "Translator":
         """A copy of this translator for a direction.
 
@@ -129,9 +125,8 @@ class Translator(Searcher):
 
     def direct(self, direction: Direction) -> "Translator":
         """A copy of this translator for a direction, without a pivot."""
-        return replace(
-            self.into(direction.target if self.has_tags else ""), chosen=direction, hops=()
-        )
+        tokenizer = self.tokenizer.toward(str(direction) if self.has_tags else "")
+        return replace(self, tokenizer=tokenizer, chosen=direction, hops=())
 
     def through(self, pivot: str, direction: Direction) -> "Translator":
         """A copy of this translator for a direction, which translates through a third language, the pivot."""
@@ -178,9 +173,8 @@ class Translator(Searcher):
         translations: dict[int, Translation] = {}
         for name in dict.fromkeys(pair.direction for pair in pairs):
             places = [i for i, pair in enumerate(pairs) if pair.direction == name]
-            translated = self.into(target_of(name)).translate_sentences(
-                [pairs[i].source for i in places]
-            )
+            translator = replace(self, tokenizer=self.tokenizer.toward(name))
+            translated = translator.translate_sentences([pairs[i].source for i in places])
             translations.update(zip(places, translated, strict=True))
         return [translations[i] for i in range(len(pairs))]
 
@@ -307,7 +301,7 @@ class Translator(Searcher):
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each source text. Raises UserError if no direction of a multilingual model is chosen."""
-        if self.has_tags and self.tokenizer.tag is None:
+        if self.has_tags and not self.tokenizer.tags:
             choose_direction(self.directions, "", "")
         return self.tokenizer.encode_source(texts)
 

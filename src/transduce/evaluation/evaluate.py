@@ -15,7 +15,7 @@ from transduce.evaluation.perplexity import Perplexity, Validation, perplexity
 from transduce.evaluation.scores import AUTO, Score, metrics, score
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model_folder import Bundle
-from transduce.text.languages import Direction, target_of
+from transduce.text.languages import Direction
 from transduce.text.pairs import Pair, by_direction
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -49,7 +49,7 @@ def evaluate(
     tokenizer = shared_tokenizer(
         [model.tokenizer for model in models], [model.folder for model in models]
     )
-    tokenizer = tokenizer.into(target_of(pairs[0].direction) if pairs else "")
+    tokenizer = tokenizer.toward(pairs[0].direction if pairs else "")
     translator = Translator(
         TorchEngine([model.model for model in models]), tokenizer, config, directions=[direction]
     )
@@ -86,7 +86,7 @@ def validations(
     shares = 1 if is_final else max(1, len(directions))
     sentences = max(MIN_GREEDY_SENTENCES, GREEDY_SENTENCES // shares)
     each = {
-        name: _validation(tokenizer.into(target_of(name)), its, config, sentences)
+        name: _validation(tokenizer.toward(name), its, config, sentences)
         for name, its in directions.items()
     }
     return lambda model: {

@@ -10,10 +10,16 @@ from transduce.config.schema import ModelConfig
 from transduce.model.kernels import dropout
 
 
-def sinusoids(length: int, d_model: int) -> Tensor:
-    """The sinusoidal encodings (length, d_model) of the first `length` positions (section 3.5)."""
-    rate = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
-    angle = torch.arange(length)[:, None] * rate
+def sinusoids(length: int, d_model: int, kind: str = "sinusoidal") -> Tensor:
+    """The sinusoidal encodings (length, d_model) of the first `length` positions (section 3.5).
+
+    With the kind "t2t", the slowest rate is 1 / 10000 exactly, as in tensor2tensor and Marian. Fairseq has these rates,
+    too, and its first two positions are for padding.
+    """
+    divisor = d_model if kind == "sinusoidal" else max(d_model - 2, 1)
+    rate = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / divisor))
+    first = 2 if kind == "fairseq" else 0
+    angle = torch.arange(first, first + length)[:, None] * rate
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)
 
 
@@ -37,8 +43,9 @@ class Embedding(nn.Module):
 class SinusoidalPositions(nn.Module):
     """Sinusoidal position encodings (section 3.5) for sequences of any length."""
 
-    def __init__(self, d_model: int):
+    def __init__(self, d_model: int, kind: str = "sinusoidal"):
         super().__init__()
+        self.kind = kind
         # Grows when it is used.
         self.register_buffer("table", torch.empty(0, d_model), persistent=False)
         self.table: Tensor
@@ -48,7 +55,8 @@ class SinusoidalPositions(nn.Module):
         table = self.table  # another thread may replace self.table meanwhile
         if start + length > table.size(0):
             with torch.inference_mode(False):  # otherwise, training could not use the table later
-                self.table = table = sinusoids(2 * (start + length), table.size(1)).to(table)
+                longer = sinusoids(2 * (start + length), table.size(1), self.kind)
+                self.table = table = longer.to(table)
         return table[start : start + length]
 
 
@@ -95,7 +103,7 @@ def make_positions(config: ModelConfig) -> SinusoidalPositions | LearnedPosition
         return LearnedPositions(config.d_model, config.max_positions)
     if config.positions == "rotary":
         return NoPositions()
-    return SinusoidalPositions(config.d_model)
+    return SinusoidalPositions(config.d_model, config.positions)
 
 
 class Dropout(nn.Module):

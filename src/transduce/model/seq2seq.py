@@ -26,6 +26,7 @@ class Memory(NamedTuple):
     # A pair for each decoder layer, or one pair for all layers: (b, h, s, d_k), (b, h, s, d_v).
     keys_values: list[tuple[Tensor, Tensor]]
     mask: Tensor  # (b, 1, 1, s), False at padding
+    tag: Tensor | None = None  # (b, 1), which the decoder reads after BOS
 
 
 class Seq2Seq(nn.Module):
@@ -36,6 +37,8 @@ class Seq2Seq(nn.Module):
     """
 
     max_positions: int | None = None  # maximum length of source and target; None: no limit
+    # Whether the first token of each source is for the decoder, which reads it between BOS and the translation.
+    target_tag: bool = False
 
     def encode(self, src: Tensor) -> Any:
         """Encode src (b, s) as the memory that `decode` reads."""

@@ -126,7 +126,10 @@ class Transformer(Seq2Seq):
 
     def __init__(self, config: ModelConfig):
         super().__init__()
-        self.max_positions = config.max_positions if config.positions == "learned" else None
+        self.target_tag = config.target_tag
+        # One position of the decoder may be for a tag.
+        learned = config.max_positions - config.target_tag
+        self.max_positions = learned if config.positions == "learned" else None
         self.embedding = Embedding(config.vocab_size, config.d_model)
         self.source_embedding = (
             Embedding(config.source_vocab_size, config.d_model)
@@ -136,6 +139,9 @@ class Transformer(Seq2Seq):
         self.source_positions = make_positions(config)
         self.target_positions = make_positions(config)
         self.dropout = Dropout(config.dropout)
+        normalised = config.embedding_norm
+        self.source_norm = make_norm(config) if normalised else nn.Identity()
+        self.target_norm = make_norm(config) if normalised else nn.Identity()
         self.encoder = nn.ModuleList(
             EncoderLayer(config, layer) for layer in range(config.num_encoder_layers)
         )
@@ -154,14 +160,17 @@ class Transformer(Seq2Seq):
 
     def encode(self, src: Tensor) -> Memory:
         """src (b, s) -> the keys and values of the source, for every decoder layer."""
+        tag = None
+        if self.target_tag:
+            tag, src = src.split((1, src.size(1) - 1), dim=1)
         mask = (src != PAD)[:, None, None, :]  # (b, 1, 1, s)
         embed = self.source_embedding or self.embedding
-        x = self.dropout(embed(src) + self.source_positions(0, src.size(1)))
+        x = self.dropout(self.source_norm(embed(src) + self.source_positions(0, src.size(1))))
         for layer in self.encoder:
             x = layer(x, mask)
         x = self.encoder_norm(x)
         attentions = [cast(DecoderLayer, layer).source_attention for layer in self.decoder]
-        return Memory([attention.project(x) for attention in attentions], mask)
+        return Memory([attention.project(x) for attention in attentions], mask, tag)
 
     def decode(self, tgt: Tensor, memory: Memory, state: State = None) -> tuple[Tensor, State]:
         """tgt (r, t) -> logits (r, t, v) of the next tokens, and the new state."""
@@ -179,12 +188,18 @@ class Transformer(Seq2Seq):
         """tgt (r, t) -> output of the last decoder layer (r, t, d_model), and the new state."""
         past = state or [None] * len(self.decoder)
         start = 0 if state is None else state[0][0].size(2)
-        x = self.dropout(self.embedding(tgt) + self.target_positions(start, tgt.size(1)))
+        tag = memory.tag if state is None else None
+        if tag is not None:
+            tags = tag.repeat_interleave(len(tgt) // len(tag), dim=0)
+            tgt = torch.cat((tgt[:, :1], tags, tgt[:, 1:]), dim=1)
+        embedded = self.embedding(tgt) + self.target_positions(start, tgt.size(1))
+        x = self.dropout(self.target_norm(embedded))
         new_state = []
         for layer, source, before in zip(self.decoder, memory.keys_values, past, strict=True):
             x, keys_values = layer(x, source, memory.mask, before)
             new_state.append(keys_values)
-        return self.decoder_norm(x), new_state
+        # What follows BOS is the tag: known, and no part of the translation.
+        return self.decoder_norm(x if tag is None else x[:, 1:]), new_state
 
     def logits(self, x: Tensor) -> Tensor:
         """Output of the decoder (r, t, d_model) -> logits (r, t, v)."""

@@ -151,7 +151,7 @@ def _multilingual(
         source, target = facts.languages[number][:: -1 if swapped else 1]
         name = str(Direction(source, target))
         if name in facts.options["data.directions"]:
-            view = StoreView(store, swapped, tokenizer.into(target).tag)
+            view = StoreView(store, swapped, tokenizer.into(target, source).tags)
             found.append((name, number, view))
     pairs: dict[str, float] = {}
     for name, number, view in found:

@@ -9,10 +9,18 @@ from itertools import accumulate, pairwise
 
 from transduce.config.schema import PLACEHOLDER_TOKENS, UNK
 from transduce.tokens.spans import Span
-from transduce.tokens.vocabulary import LANGUAGE_TAG, SPACE, Rows, Vocabulary, open_model, pack
+from transduce.tokens.vocabulary import (
+    LANGUAGE_TAG,
+    OWN_TAG,
+    SPACE,
+    Rows,
+    Vocabulary,
+    open_model,
+    pack,
+)
 
 MAX_CHARACTER_BYTES = 4
-LANGUAGE_CODE_START, LANGUAGE_CODE_END = LANGUAGE_TAG.split("{}")
+TAG_ENDS = [tag.split("{}") for tag in (LANGUAGE_TAG, OWN_TAG)]
 
 
 class ImportedVocabulary(Vocabulary):
@@ -123,10 +131,10 @@ def _readable(text: str) -> str:
 
 
 def is_code(piece: str) -> bool:
-    """Whether a piece is a target-language code such as >>de<<."""
-    return piece.startswith(LANGUAGE_CODE_START) and piece.endswith(LANGUAGE_CODE_END)
+    """Whether a piece is the tag of a language, such as >>de<< or <<de>>."""
+    return any(piece.startswith(start) and piece.endswith(end) for start, end in TAG_ENDS)
 
 
 def language_of(piece: str) -> str:
-    """The language of a piece such as >>de<<."""
-    return piece.removeprefix(LANGUAGE_CODE_START).removesuffix(LANGUAGE_CODE_END)
+    """The language of a tag such as >>de<<."""
+    return piece.strip("<>")

@@ -35,9 +35,9 @@ class Mixture:
         ]
         self.weights = list(weights)
         self.starts = np.cumsum([0, *(store.pairs for store in self.stores)])
-        # Either all stores have tags, or none.
-        self._tags = np.array([view.tag for view in self.stores if view.tag is not None])
-        self._has_tags = len(self._tags) > 0
+        # All stores have equally many tags.
+        self._tags = np.array([view.tags for view in self.stores], dtype=np.int64)
+        self._num_tags = self._tags.shape[-1]
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -59,11 +59,11 @@ class Mixture:
     def sources(self, pairs: Indices) -> list[np.ndarray]:
         """The source sentences of `pairs`, as token ids, with their tags."""
         rows = self._sources(pairs)
-        if not self._has_tags:
+        if not self._num_tags:
             return rows
         return [
-            np.concatenate(([tag], row))
-            for row, tag in zip(rows, self._tags[self._stores_of(pairs)], strict=True)
+            np.concatenate((tags, row))
+            for row, tags in zip(rows, self._tags[self._stores_of(pairs)], strict=True)
         ]
 
     def targets(self, pairs: Indices) -> list[np.ndarray]:
@@ -88,7 +88,7 @@ class Mixture:
         source, target = np.empty((2, len(pairs)), dtype=np.int64)
         for store, start, end in zip(self.stores, self.starts, self.starts[1:], strict=False):
             here = (pairs >= start) & (pairs < end)
-            source[here] = store.source.lengths[pairs[here] - start] + self._has_tags
+            source[here] = store.source.lengths[pairs[here] - start] + self._num_tags
             target[here] = store.target.lengths[pairs[here] - start]
         return source, target
 
@@ -100,7 +100,7 @@ class Mixture:
             for start in range(0, store.pairs, SLICE_PAIRS):
                 some = slice(start, start + SLICE_PAIRS)
                 longer = np.maximum(
-                    store.source.lengths[some] + self._has_tags, store.target.lengths[some]
+                    store.source.lengths[some] + self._num_tags, store.target.lengths[some]
                 )
                 if longer.max() > tokens:
                     pair = first + start + int(longer.argmax())
@@ -176,7 +176,7 @@ class SampledMixture(Mixture):
         super().__init__(data.stores, data.weights)
         self._change = change
         # A longer sentence is not used, so that every batch fits.
-        self._limit = self.longest()[1] - self._has_tags
+        self._limit = self.longest()[1] - self._num_tags
 
     def _sources(self, pairs: Indices) -> list[np.ndarray]:
         return self._columns[0].rows(np.searchsorted(self._pairs, pairs))
@@ -186,7 +186,7 @@ class SampledMixture(Mixture):
 
     def lengths(self, pairs: Indices) -> tuple[Indices, Indices]:
         places = np.searchsorted(self._pairs, pairs)
-        return self._columns[0].lengths[places] + self._has_tags, self._columns[1].lengths[places]
+        return self._columns[0].lengths[places] + self._num_tags, self._columns[1].lengths[places]
 
     def _draw(self, seed: int, epoch: int, block: int) -> Indices:
         chosen = super()._draw(seed, epoch, block)

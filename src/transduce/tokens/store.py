@@ -121,7 +121,7 @@ class StoreView(NamedTuple):
 
     store: TokenStore
     swapped: bool = False
-    tag: int | None = None  # the id that begins each source
+    tags: tuple[int, ...] = ()  # the ids that begin each source
 
     @property
     def pairs(self) -> int:
@@ -130,7 +130,7 @@ class StoreView(NamedTuple):
 
     @property
     def source(self) -> Column:
-        """The sources, without the tag."""
+        """The sources, without the tags."""
         return self.store.target if self.swapped else self.store.source
 
     @property

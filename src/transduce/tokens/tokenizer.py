@@ -17,7 +17,7 @@ from transduce.system.files import MANIFEST, verify
 from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.learning import extend_model, learn_model, learn_symbols
 from transduce.tokens.normalization import FOLDED, Normalizer, composed
-from transduce.tokens.vocabulary import LANGUAGE_TAG, SPACE, Vocabulary
+from transduce.tokens.vocabulary import LANGUAGE_TAG, OWN_TAG, SPACE, Vocabulary
 
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
 PIECES = "tokenizer.pieces.json"  # the pieces of an imported vocabulary, by id
@@ -30,7 +30,7 @@ FILES = (JOINT, SOURCE, TARGET, PIECES, NORMALIZATION)
 class Tokenizer:
     """The vocabularies of source and target. Without a `source` vocabulary, both sides use `target`."""
 
-    tag: int | None = None  # the id that begins each encoded source; see `into`
+    tags: tuple[int, ...] = ()  # the ids that begin each encoded source; see `into`
 
     def __init__(
         self, target: Vocabulary, source: Vocabulary | None = None, quotes: str | None = None
@@ -133,27 +133,39 @@ class Tokenizer:
             (Path(folder) / name).write_bytes(content)
         return list(files)
 
-    def into(self, language: str) -> Self:
-        """A copy that begins each encoded source with the tag of a target language; for "", an equal copy.
+    def into(self, target: str, source: str = "") -> Self:
+        """A copy that begins each encoded source with the tag of the target language; for "", an equal copy.
 
-        Raises UserError for a language without a tag.
+        With own tags, the tag of the source language follows. Raises UserError for a language without a tag.
         """
         other = copy.copy(self)
-        if language and not (tag := self.tag_of(language)):
-            raise UserError(f"The vocabulary has no tag for the target language '{language}'.")
-        if language:
-            other.tag = self.source.tags[tag]
+        tags = list[int]()
+        for language in [target, *([source] if self.has_own_tags else [])] if target else ():
+            if not (tag := self.tag_of(language)):
+                raise UserError(f"The vocabulary has no tag for the language '{language}'.")
+            tags.append(self.source.tags[tag])
+        other.tags = tuple(tags)
         return other
 
+    def toward(self, direction: str) -> Self:
+        """A copy for a direction, such as "en-de", of a multilingual model; for "", an equal copy."""
+        source, _, target = direction.partition("-")
+        return self.into(target, source)
+
     def tag_of(self, language: str) -> str:
-        """The tag of a target language, which imported vocabularies may spell with "-"; "" if there is none."""
-        wanted = LANGUAGE_TAG.format(language)
-        return next((tag for tag in self.source.tags if tag.replace("-", "_") == wanted), "")
+        """The tag of a language, which imported vocabularies may spell with "-"; "" if there is none."""
+        wanted = [tag.format(language) for tag in (LANGUAGE_TAG, OWN_TAG)]
+        return next((tag for tag in self.source.tags if tag.replace("-", "_") in wanted), "")
+
+    @cached_property
+    def has_own_tags(self) -> bool:
+        """Whether a tag names its text's own language, so that it also stands before each translation."""
+        return any(tag.startswith(OWN_TAG[:2]) for tag in self.source.tags)
 
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each source text, or an empty list if its normalised form is empty."""
         rows = self.source.encode(self.normalizer(texts)).lists()
-        return rows if self.tag is None else [[self.tag, *row] if row else row for row in rows]
+        return [[*self.tags, *row] if row else row for row in rows] if self.tags else rows
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each target text, or an empty list for an empty text."""

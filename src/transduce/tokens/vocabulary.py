@@ -14,6 +14,8 @@ from transduce.tokens.spans import Span
 
 # The token that begins each source of a multilingual model, as in OPUS-MT's models.
 LANGUAGE_TAG = ">>{}<<"
+# The tag of a language in a model with model.target_tag: before each source, and before each translation.
+OWN_TAG = "<<{}>>"
 SPACE = "\u2581"  # SentencePiece's symbol for a space; in a text, it is an ordinary character
 # Appended to a serialised model, these bytes set add_dummy_prefix = false, because concatenated protocol buffers merge.
 NO_PREFIX = b"\x1a\x02\x18\x00"

@@ -15,7 +15,7 @@ from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
 from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE
-from transduce.text.languages import nearest_code, target_of
+from transduce.text.languages import nearest_code
 from transduce.tokens.tokenizer import Tokenizer
 
 
@@ -132,7 +132,7 @@ def check_positions(prepared: Prepared, config: RunConfig) -> None:
             f"{remedy}, or lower data.max_length to {limit}.",
         )
     for pair in prepared.valid():
-        tokenizer = prepared.tokenizer.into(target_of(pair.direction))
+        tokenizer = prepared.tokenizer.toward(pair.direction)
         rows = tokenizer.encode_source([pair.source]) + tokenizer.encode_target([pair.target])
         length = max(map(len, rows))
         if length > limit:

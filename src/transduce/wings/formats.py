@@ -16,6 +16,7 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 MAX_POSITIONS = 4096  # maximum length for converted models with unlimited positions
 
 ZERO = (0,)
+NOT_SHIFTED = ("sinusoidal", "learned", "rotary")
 VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that each of FORMATS supports; None: all
     #                          ctranslate2       argos             huggingface       onnx
     "model.kind":              4 * [("transformer",)],
@@ -23,7 +24,9 @@ VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that
     "model.d_k":               [ZERO,            ZERO,             ZERO,             None],
     "model.d_v":               [ZERO,            ZERO,             ZERO,             None],
     "model.norm":              [None,            None,             ("post",),        None],
-    "model.positions":         [None,            None,             ("sinusoidal",),  None],
+    "model.positions":         [None,            None,             ("sinusoidal",),  NOT_SHIFTED],
+    "model.embedding_norm":    [None,            None,             (False,),         (False,)],
+    "model.target_tag":        [None,            None,             (False,),         (False,)],
     "model.activation":        [None,            None,             ("relu", "gelu", "silu"), None],
     "model.num_kv_heads":      [None,            None,             ZERO,             None],
     "model.rms_norm":          [None,            None,             (False,),         None],

@@ -28,9 +28,9 @@ from transduce.system.files import publish, read_manifest
 from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.imported_vocabulary import ImportedVocabulary, piece_spans
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.export import importing
 from transduce.wings.export.exporting import export
 from transduce.wings.formats import FORMATS, VALUES_BY_OPTION, refuse_config
+from transduce.wings.pretrained import importing
 
 FAST = [("onnx", "gelu and a bias")]  # the only graph with an error function
 

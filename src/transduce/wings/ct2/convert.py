@@ -79,6 +79,7 @@ def _empty_spec(config: ModelConfig, alignment_layer: int) -> Any:
         "rms_norm": config.rms_norm,
         "num_heads_kv": config.num_kv_heads or None,
         "rotary_dim": 0 if config.positions == "rotary" else None,  # 0: all channels
+        "layernorm_embedding": config.embedding_norm,
     }
     encoder = transformer_spec.TransformerEncoderSpec(
         config.num_encoder_layers, config.num_heads, **options
@@ -105,6 +106,9 @@ def _fill_model(spec: Any, model: Transformer, config: ModelConfig) -> None:
         length = max_positions(config)
         spec.encoder.position_encodings.encodings = _array(model.source_positions(0, length))
         spec.decoder.position_encodings.encodings = _array(model.target_positions(0, length))
+    if config.embedding_norm:
+        _fill_norm(spec.encoder.layernorm_embedding, model.source_norm)
+        _fill_norm(spec.decoder.layernorm_embedding, model.target_norm)
     for side, stack in ((spec.encoder, model.encoder), (spec.decoder, model.decoder)):
         for layer_spec, layer in zip(side.layer, stack, strict=True):
             assert isinstance(layer, EncoderLayer | DecoderLayer)

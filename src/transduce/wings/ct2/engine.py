@@ -120,6 +120,8 @@ class CTranslate2Engine:
         self.supports = frozenset(features)
         self.weight_bytes = (folder / "model.bin").stat().st_size
         self._d_model = config.d_model
+        # The number of tags that begin each source and that the decoder reads instead: CTranslate2's target prefix.
+        self._tags = int(config.target_tag)
         try:
             self._opened = ctranslate2.Translator(
                 str(folder), compute_type=compute_type, inter_threads=threads, intra_threads=1
@@ -160,14 +162,15 @@ class CTranslate2Engine:
         self, sources: Sequence[Sequence[int]], limit: int, config: DecodeConfig
     ) -> list[Any]:
         jobs: list[Any] = self._translator.translate_batch(
-            _pieces(sources, [EOS]),
+            self._sources(sources),
+            self._targets(sources) if self._tags else None,
             beam_size=config.beam_size,
             num_hypotheses=config.beam_size,
             length_penalty=config.length_penalty,
             patience=PATIENCE,
             return_scores=True,
             max_input_length=0,
-            max_decoding_length=max(limit, 1),
+            max_decoding_length=max(limit, 1) + self._tags,
             min_decoding_length=0,
             suppress_sequences=[[str(PAD)], [str(BOS)], [str(UNK)]],
             no_repeat_ngram_size=config.no_repeat_ngram,
@@ -184,7 +187,7 @@ class CTranslate2Engine:
         largest = max(request.limits)
         reached: dict[int, list[int]] = {}
         for i, (limit, result) in enumerate(zip(request.limits, results, strict=True)):
-            if limit < largest and max(map(len, result.hypotheses)) >= limit:
+            if limit < largest and max(map(len, result.hypotheses)) >= limit + self._tags:
                 reached.setdefault(limit, []).append(i)
         for limit, indices in reached.items():
             again = self._start([request.sources[i] for i in indices], limit, config)
@@ -201,10 +204,11 @@ class CTranslate2Engine:
         unscored: dict[tuple[int, Pieces], None] = {}
         for i, (limit, result) in enumerate(zip(request.limits, results, strict=True)):
             log_probs.append({})
-            for pieces, score in zip(result.hypotheses, result.scores, strict=True):
+            for tagged, score in zip(result.hypotheses, result.scores, strict=True):
+                pieces = tagged[self._tags :]
                 # Undoes CTranslate2's division by length ^ alpha.
                 if len(pieces) < limit and not config.no_repeat_ngram:
-                    log_probs[i][tuple(pieces)] = score * (len(pieces) + 1) ** alpha
+                    log_probs[i][tuple(pieces)] = score * (len(tagged) + 1) ** alpha
                 else:  # the score is no sum of probabilities: the limit forced the end, or n-grams were forbidden
                     unscored[i, tuple(pieces[:limit])] = None
         if unscored:
@@ -228,29 +232,39 @@ class CTranslate2Engine:
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[list[float]]:
         results = self._translator.score_batch(
-            _pieces(sources, [EOS]), _pieces(targets), max_input_length=0
+            self._sources(sources), self._targets(sources, targets), max_input_length=0
         )
-        return [result.log_probs for result in results]
+        return [result.log_probs[self._tags :] for result in results]
 
     def attention(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> "list[Weights]":
         """Attention by forced decoding, because CTranslate2 4.8 returns a wrong first row after beam search."""
         results = self._translator.translate_batch(
-            _pieces(sources, [EOS]),
-            _pieces(targets),
+            self._sources(sources),
+            self._targets(sources, targets),
             beam_size=1,
             return_attention=True,
             max_input_length=0,
-            max_decoding_length=max(1, *map(len, targets)),
+            max_decoding_length=max(1, *map(len, targets)) + self._tags,
             min_decoding_length=0,
         )
         attention = []
         for source, target, result in zip(sources, targets, results, strict=True):
-            weights = np.array(result.attention[0], np.float32).reshape(-1, len(source) + 1)
+            weights = np.array(result.attention[0], np.float32)
+            weights = weights.reshape(-1, len(source) - self._tags + 1)[self._tags :]
+            weights = np.pad(weights, ((0, 0), (self._tags, 0)))
             attention.append(weights[: len(target), : len(source)])
         return attention
 
+    def _sources(self, sources: Sequence[Sequence[int]]) -> list[list[str]]:
+        return [[*map(str, source[self._tags :]), str(EOS)] for source in sources]
 
-def _pieces(rows: Sequence[Sequence[int]], end: Sequence[int] = ()) -> list[list[str]]:
-    return [[*map(str, row), *map(str, end)] for row in rows]
+    def _targets(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]] | None = None
+    ) -> list[list[str]]:
+        """The tags of the sources, each with its target."""
+        return [
+            [*map(str, source[: self._tags]), *map(str, target)]
+            for source, target in zip(sources, targets or [()] * len(sources), strict=True)
+        ]

@@ -1,16 +1,12 @@
-"""`transduce export` and `transduce import`."""
+"""`transduce export`."""
 
 import time
 from pathlib import Path
 
 from rich.filesize import decimal
 
-from transduce.commands.recipes import Files, FromCode, ToCode, pairs_in
-from transduce.config.schema import DataConfig
-from transduce.system.errors import UserError
+from transduce.commands.recipes import Files, pairs_in
 from transduce.wings.formats import Format
-
-NOT_COMPARED = "Not compared with the original, since transformers is missing: pip install 'transduce[export]'."
 
 
 def export(
@@ -41,37 +37,3 @@ def export(
     print(
         f"{out}: {decimal(size)}, in {time.monotonic() - began:.0f} s; its README.md says how to use it"
     )
-
-
-def import_model(
-    folder: Path, /, *, out: Path, source: FromCode = "", target: ToCode = "", valid: Files = ()
-) -> None:
-    """Convert a Marian or OPUS-MT model in Hugging Face's format to a model folder.
-
-    The new model can translate, be fine-tuned (`transduce train --init`) and be exported. If transformers is installed,
-    both models translate the same sentences, as a check. If the translations differ too much, nothing is written.
-
-    Args:
-        folder: The folder with config.json, model.safetensors, source.spm, target.spm and vocab.json.
-        out: The model folder to write.
-        source: Language code of the source; by default the code in FOLDER.
-        target: Language code of the target; by default the code in FOLDER.
-        valid: Text to translate for the comparison: two text files or one bilingual file. By default short German
-            sentences if the model translates from German, otherwise short English sentences.
-    """
-    # Imports torch: too slow for --help.
-    from transduce.wings.export.importing import (
-        import_model as run,
-    )
-
-    began = time.monotonic()
-    if not folder.is_dir():
-        raise UserError(
-            f"{folder} is not a folder.",
-            "Name the folder that holds config.json and model.safetensors.",
-        )
-    named = DataConfig(source=source or "src", target=target or "tgt")
-    imported = run(folder, out, source, target, pairs_in(valid, named))
-    for line in imported.parity.report() if imported.parity else [NOT_COMPARED]:
-        print(line)
-    print(f"{out}: {imported.parameters:,} parameters, in {time.monotonic() - began:.0f} s")

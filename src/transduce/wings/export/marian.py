@@ -1,7 +1,7 @@
-"""Converts weights between Marian models in Hugging Face's format and our models.
+"""Converts weights between encoder-decoder models in Hugging Face's format and our models.
 
-Marian's position vectors hold all sines before all cosines, but our position vectors alternate sines and cosines.
-The conversion therefore permutes the channels of every layer.
+Their position vectors hold all sines before all cosines, but our position vectors alternate sines and cosines. The
+conversion therefore permutes the channels of every layer.
 """
 
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ class Entry(NamedTuple):
 
 
 def layers(config: ModelConfig) -> Iterator[Entry]:
-    """An Entry for every weight except the embeddings and the output bias."""
+    """An Entry for every weight except the embeddings of tokens and the output bias."""
     for stack, count in (
         ("encoder", config.num_encoder_layers),
         ("decoder", config.num_decoder_layers),
@@ -77,7 +77,7 @@ def layers(config: ModelConfig) -> Iterator[Entry]:
         attentions = {"attention": "self_attn"} | (
             {"source_attention": "encoder_attn"} if stack == "decoder" else {}
         )
-        norms = [f"{name}_layer_norm" for name in (*attentions.values(), "final")]
+        sublayers = [f"{name}_layer_norm" for name in (*attentions.values(), "final")]
         names = {
             **{
                 f"{a}.{p}": f"{attentions[a]}.{PROJECTIONS[p]}"
@@ -85,13 +85,21 @@ def layers(config: ModelConfig) -> Iterator[Entry]:
                 for p in PROJECTIONS
             },
             **{"feed_forward.inner": "fc1", "feed_forward.out": "fc2"},
-            **{f"residual.{i}.norm": norm for i, norm in enumerate(norms)},
+            **{f"residual.{i}.norm": norm for i, norm in enumerate(sublayers)},
         }
         for layer, (ours, theirs) in product(range(count), names.items()):
             prefixes = f"{stack}.{layer}.{ours}", f"model.{stack}.layers.{layer}.{theirs}"
             reads = theirs.endswith(INPUTS)
             yield Entry(f"{prefixes[0]}.weight", f"{prefixes[1]}.weight", 1 if reads else 0)
             yield Entry(f"{prefixes[0]}.bias", f"{prefixes[1]}.bias", None if reads else 0)
+        norms = {f"{stack}_norm": "layer_norm"} if config.norm == "pre" else {}
+        if config.embedding_norm:
+            norms["source_norm" if stack == "encoder" else "target_norm"] = "layernorm_embedding"
+        for (ours, theirs), kind in product(norms.items(), ("weight", "bias")):
+            yield Entry(f"{ours}.{kind}", f"model.{stack}.{theirs}.{kind}", 0)
+        if config.positions == "learned":
+            ours = "source_positions" if stack == "encoder" else "target_positions"
+            yield Entry(f"{ours}.weight", f"model.{stack}.embed_positions.weight", 1)
 
 
 def to_theirs(weight: Tensor, channels: int | None) -> Tensor:

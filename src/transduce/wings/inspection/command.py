@@ -81,7 +81,7 @@ def attention(
     data = loaded.config.data
     config = decode_config(loaded.config, options)
     direction = choose_direction(directions_of(data), source, target)
-    tokenizer = loaded.tokenizer.into(direction.target if data.directions else "")
+    tokenizer = loaded.tokenizer.toward(str(direction) if data.directions else "")
     recorded = attention_of(loaded.model, tokenizer, sentence, config, direction.source)
     if is_page:
         write_lines(out, [picture_page(picture_of(loaded.model, recorded))])

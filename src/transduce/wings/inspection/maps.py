@@ -72,6 +72,9 @@ def _uses(
     model: Seq2Seq, record: Record, source: list[str], target: list[str]
 ) -> dict[str, AttentionUse]:
     """The recorded attention of one sentence with the pieces `source`, translated by the pieces `target`."""
+    if model.target_tag:  # the decoder reads it
+        target = [source[0], *target]
+        source = source[1:]
     source = [*source, SHOWN_EOS]
     decoder_input = [SHOWN_BOS, *target]
     decoder_output = [*target, SHOWN_EOS]

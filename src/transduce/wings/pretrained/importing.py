@@ -1,4 +1,4 @@
-"""Imports a Marian model in Hugging Face's format, and compares the imported model with the original."""
+"""Imports a model of another program, and compares the imported model with the original."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -15,9 +15,10 @@ from transduce.text.pairs import Pair, first_of_each_direction
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.card import card, code, translate_command
 from transduce.wings.export import huggingface
-from transduce.wings.export.marian_reader import Marian, read
-from transduce.wings.export.parity import MAX_COMPARED_SENTENCES, Parity, check_parity
+from transduce.wings.export.parity import MAX_COMPARED_SENTENCES, Parity, Runner, check_parity
 from transduce.wings.phrasebook.examples import phrases
+from transduce.wings.pretrained.huggingface_reader import Original, read
+from transduce.wings.pretrained.originals import open_original
 
 
 class Imported(NamedTuple):
@@ -30,10 +31,11 @@ class Imported(NamedTuple):
 def import_model(
     folder: Path, out: Path, source: str = "", target: str = "", pairs: Sequence[Pair] = ()
 ) -> Imported:
-    """Import the Marian model in `folder` as the model folder `out`, and compare the translations of both models.
+    """Import the model in `folder` as the model folder `out`, and compare the translations of both models.
 
-    Empty language codes are read from `folder`. Without `pairs`, the comparison uses short English or German sentences.
-    Raises UserError if the model can't be imported or if the translations differ.
+    `source` and `target` are language codes, separated by commas; empty codes are read from `folder`. Without `pairs`,
+    the comparison uses short English or German sentences. Raises UserError if the model can't be imported or if the
+    translations differ.
     """
     theirs = read(folder, source, target)
     parameters = count_parameters(theirs.config.model)
@@ -45,7 +47,7 @@ def import_model(
         parity = _compare(aside, folder, theirs, pairs) if find_spec("transformers") else None
         text = card(
             theirs.config,
-            f"Imported by transduce from {folder.resolve().name}, a Marian model in Hugging Face's format: "
+            f"Imported by transduce from {folder.resolve().name}, a {theirs.family.title} model: "
             f"{theirs.config.model.shape}. The original's model card and licence apply to this model, too.",
             code([translate_command(theirs.config)]),
             " ".join(parity.report())
@@ -56,12 +58,11 @@ def import_model(
     return Imported(parameters, parity)
 
 
-def _compare(written: Path, original: Path, theirs: Marian, pairs: Sequence[Pair]) -> Parity:
+def _compare(written: Path, original: Path, theirs: Original, pairs: Sequence[Pair]) -> Parity:
     """Compare the translations of the imported and the original model, both without PAD and UNK."""
     model = build(theirs.config.model)
     load_weights(model, written / model_folder.WEIGHTS)
     imported = Bundle(written, theirs.config, Tokenizer.load(written), model.eval())
-    forbidden = sorted({theirs.target_rows[token] for token in (PAD, UNK)})
     data = theirs.config.data
     count = MAX_COMPARED_SENTENCES
     texts = first_of_each_direction(pairs, count) or phrases(data, count)
@@ -70,9 +71,7 @@ def _compare(written: Path, original: Path, theirs: Marian, pairs: Sequence[Pair
             pair._replace(direction=directions[i % len(directions)]) for i, pair in enumerate(texts)
         ]
     try:
-        return check_parity(
-            imported, texts, huggingface.open_runner(original, forbidden), exact=True
-        )
+        return check_parity(imported, texts, _open_runner(original, theirs), exact=True)
     except UserError:
         raise
     except (
@@ -82,3 +81,11 @@ def _compare(written: Path, original: Path, theirs: Marian, pairs: Sequence[Pair
             f"transformers can't open {original}, so nothing was compared or written: "
             f"{type(error).__name__}: {' '.join(str(error).split())}"
         ) from None
+
+
+def _open_runner(folder: Path, theirs: Original) -> Runner:
+    if theirs.family.is_multilingual:
+        return open_original(folder, theirs)
+    return huggingface.open_runner(
+        folder, sorted({theirs.target_rows[token] for token in (PAD, UNK)})
+    )

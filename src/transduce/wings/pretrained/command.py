@@ -1,0 +1,42 @@
+"""`transduce import`."""
+
+import time
+from pathlib import Path
+
+from transduce.commands.recipes import Files, FromCode, ToCode, pairs_in
+from transduce.config.schema import DataConfig
+from transduce.system.errors import UserError
+
+NOT_COMPARED = "Not compared with the original, since transformers is missing: pip install 'transduce[export]'."
+
+
+def import_model(
+    folder: Path, /, *, out: Path, source: FromCode = "", target: ToCode = "", valid: Files = ()
+) -> None:
+    """Convert a model of another program to a model folder: OPUS-MT, M2M-100, NLLB-200, SMaLL-100 or mBART-50.
+
+    The new model can translate, be fine-tuned (`transduce train --init`) and be exported. If transformers is installed,
+    both models translate the same sentences, as a check. If the translations differ too much, nothing is written.
+
+    Args:
+        folder: The folder with all files of the model in Hugging Face's format.
+        out: The model folder to write.
+        source: Language codes of sources, separated by commas; by default the code in FOLDER.
+        target: Language codes of targets, separated by commas; by default the code in FOLDER.
+        valid: Text to translate for the comparison: two text files or one bilingual file. By default short German
+            sentences if the model translates from German, otherwise short English sentences.
+    """
+    # Imports torch: too slow for --help.
+    from transduce.wings.pretrained.importing import import_model as run
+
+    began = time.monotonic()
+    if not folder.is_dir():
+        raise UserError(
+            f"{folder} is not a folder.",
+            "Name the folder that holds config.json and the weights.",
+        )
+    named = DataConfig(source=source or "src", target=target or "tgt")
+    imported = run(folder, out, source, target, pairs_in(valid, named))
+    for line in imported.parity.report() if imported.parity else [NOT_COMPARED]:
+        print(line)
+    print(f"{out}: {imported.parameters:,} parameters, in {time.monotonic() - began:.0f} s")

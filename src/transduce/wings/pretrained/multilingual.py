@@ -1,0 +1,162 @@
+"""The vocabularies of M2M-100, NLLB-200, SMaLL-100 and mBART-50, of which chosen languages are kept."""
+
+import re
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from transduce.system.console import count
+from transduce.system.errors import Hint, UserError
+from transduce.text.languages import Direction, main_language, nearest_code
+from transduce.tokens.imported_vocabulary import ImportedVocabulary
+from transduce.tokens.vocabulary import LANGUAGE_TAG, OWN_TAG, open_model
+from transduce.wings.pretrained.reading import ANOTHER_COPY, read_json
+
+PIECES_MODEL, VOCABULARY_FILE = "sentencepiece.bpe.model", "vocab.json"
+SPECIAL = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
+# __de__ in M2M-100 and SMaLL-100, deu_Latn in NLLB-200, de_DE in mBART-50
+CODE = re.compile(r"__(\w+)__|([a-z]{2,3}_[A-Z][A-Za-z]{1,3})")
+SHOWN_CODES = 10
+
+
+class Languages(NamedTuple):
+    """The chosen directions, and the row of each of their languages in the embedding."""
+
+    directions: list[Direction]
+    rows: dict[str, int]
+
+
+def choose_languages(folder: Path, title: str, first: int, sources: str, targets: str) -> Languages:
+    """The languages that `sources` and `targets` name, separated by commas.
+
+    `title` is that of the family. `first` is the row of the first language where no file says it. Raises UserError if
+    no languages are named, or if the model lacks one.
+    """
+    rows = _rows_of_codes(folder, title, first)
+    if not sources or not targets:
+        raise UserError(
+            f"The model has {count(len(rows), 'language')}: {_shown(rows)}. Choose those that you need.",
+            "For example, --from en --to de,fr.",
+            "" if sources else "data.source",
+            "" if targets else "data.target",
+        )
+    chosen: list[dict[str, int]] = []
+    for names in (sources, targets):
+        codes = [_code(name, rows) for name in names.split(",") if name]
+        chosen.append({_ours(code, rows): rows[code] for code in codes})
+    directions = [
+        Direction(source, target)
+        for source in chosen[0]
+        for target in chosen[1]
+        if source != target
+    ]
+    if not directions:
+        raise UserError(
+            f"'{sources}' is the source and the target.", "Name another.", "data.target"
+        )
+    return Languages(directions, {**chosen[0], **chosen[1]})
+
+
+def _code(name: str, rows: Mapping[str, int]) -> str:
+    code = nearest_code(name.strip(), rows)
+    if code is None:
+        raise UserError(f"The model lacks the language '{name}'.", Hint.choose(name, sorted(rows)))
+    return code
+
+
+def _ours(code: str, known: Iterable[str]) -> str:
+    """Our code of a language: eng_Latn is en; with a script or region if the language has several codes."""
+    plain = main_language(code)
+    alike = [other for other in known if main_language(other) == plain]
+    return plain if len(alike) == 1 else "_".join([plain, *code.split("_")[1:]])
+
+
+def _shown(rows: Mapping[str, int]) -> str:
+    codes = list(rows)
+    return ", ".join(codes[:SHOWN_CODES]) + (", …" if len(codes) > SHOWN_CODES else "")
+
+
+def _rows_of_codes(folder: Path, title: str, first: int) -> dict[str, int]:
+    """The row of each language, by its code in the model."""
+    described = read_json(folder / "tokenizer_config.json", is_needed=False)
+    fast = read_json(folder / "tokenizer.json", is_needed=False)
+    mapped = read_json(folder / "special_tokens_map.json", is_needed=False)
+    numbered: list[tuple[Any, Any]] = [
+        (each.get("content"), each.get("id"))
+        for each in fast.get("added_tokens") or ()
+        if isinstance(each, dict)
+    ]
+    numbered += [
+        (each.get("content"), int(row))
+        for row, each in (described.get("added_tokens_decoder") or {}).items()
+        if isinstance(each, dict) and row.isdecimal()
+    ]
+    lists = [
+        each.get(key)
+        for each in (described, mapped)
+        for key in ("additional_special_tokens", "extra_special_tokens")
+    ]
+    listed = [piece for each in lists if isinstance(each, list) for piece in map(_content, each)]
+    for known in (numbered, [(piece, first + place) for place, piece in enumerate(_codes(listed))]):
+        rows = {
+            found[1] or found[2]: row
+            for piece, row in known
+            if (found := CODE.fullmatch(str(piece))) and type(row) is int
+        }
+        if rows:
+            return rows
+    return {code: first + place for place, code in enumerate(usual_codes(title))}
+
+
+def _codes(pieces: Iterable[str]) -> list[str]:
+    return [piece for piece in dict.fromkeys(pieces) if CODE.fullmatch(piece)]
+
+
+def usual_codes(title: str) -> list[str]:
+    """The codes of the languages of a family, in the order of their rows."""
+    text = files(__package__).joinpath("languages.txt").read_text(encoding="utf-8")
+    return next(part for part in text.split("[") if title in part).partition("]")[2].split()
+
+
+def _content(piece: Any) -> str:
+    return str(piece.get("content") if isinstance(piece, dict) else piece)
+
+
+def read_pieces(folder: Path) -> tuple[bytes, dict[str, int]]:
+    """The SentencePiece model, and the row of each piece in the embedding."""
+    file = folder / PIECES_MODEL
+    try:
+        model = file.read_bytes()
+        processor = open_model(model)
+    except FileNotFoundError:
+        raise UserError(
+            f"{file} is missing.",
+            "Copy it from the original model: newer programs don't write it when they save a model.",
+        ) from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file} can't be read: {error}.", ANOTHER_COPY) from None
+    if (folder / VOCABULARY_FILE).exists():
+        rows = read_json(folder / VOCABULARY_FILE)
+        if any(type(row) is not int or row < 0 for row in rows.values()):
+            raise UserError(
+                f"{folder / VOCABULARY_FILE}: an id is not a whole number.", ANOTHER_COPY
+            )
+        return model, {piece: row for piece, row in rows.items() if not CODE.fullmatch(piece)}
+    others = range(len(SPECIAL) - 1, processor.get_piece_size())  # the model itself has no padding
+    return model, SPECIAL | {processor.id_to_piece(token): token + 1 for token in others}
+
+
+def vocabulary(
+    model: bytes, pieces: Mapping[str, int], languages: Mapping[str, int], start: int, *, own: bool
+) -> tuple[ImportedVocabulary, list[int]]:
+    """Our vocabulary with the chosen languages' tags, and the row of each of its tokens.
+
+    `start` is the row that begins a translation. `own`: each side begins with the tag of its own language.
+    """
+    tag = OWN_TAG if own else LANGUAGE_TAG
+    special = [SPECIAL["<pad>"], start, SPECIAL["</s>"], SPECIAL["<unk>"]]
+    taken = {*SPECIAL.values()}
+    others = {piece: row for piece, row in pieces.items() if row not in taken}
+    names = ["<pad>", "<s>", "</s>", "<unk>", *map(tag.format, languages), *others]
+    return ImportedVocabulary(model, names), [*special, *languages.values(), *others.values()]
