@@ -112,6 +112,11 @@ class ModelConfig(FamilyConfig):
     output_bias: bool = option(
         False, "add a bias to the output logits, as in Marian", paper="false"
     )
+    zero_start: bool = option(
+        False,
+        "the decoder starts with zeros, as in Marian, not with a trained vector",
+        paper="false",
+    )
     norm: Literal["post", "pre"] = option(
         "post",
         "layer normalization; post: after each residual sum; pre: before each sublayer",

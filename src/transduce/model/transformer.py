@@ -127,6 +127,7 @@ class Transformer(Seq2Seq):
     def __init__(self, config: ModelConfig):
         super().__init__()
         self.target_tag = config.target_tag
+        self.zero_start = config.zero_start
         # One position of the decoder may be for a tag.
         learned = config.max_positions - config.target_tag
         self.max_positions = learned if config.positions == "learned" else None
@@ -192,7 +193,10 @@ class Transformer(Seq2Seq):
         if tag is not None:
             tags = tag.repeat_interleave(len(tgt) // len(tag), dim=0)
             tgt = torch.cat((tgt[:, :1], tags, tgt[:, 1:]), dim=1)
-        embedded = self.embedding(tgt) + self.target_positions(start, tgt.size(1))
+        embedded = self.embedding(tgt)
+        if self.zero_start and state is None:
+            embedded = F.pad(embedded[:, 1:], (0, 0, 1, 0))
+        embedded = embedded + self.target_positions(start, tgt.size(1))
         x = self.dropout(self.target_norm(embedded))
         new_state = []
         for layer, source, before in zip(self.decoder, memory.keys_values, past, strict=True):

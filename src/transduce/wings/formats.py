@@ -11,29 +11,31 @@ from transduce.text.tree_symbols import are_of_trees
 
 # The file in a model folder whose two sides share one SentencePiece model.
 JOINT_VOCABULARY = "tokenizer.model"
-Format = Literal["ctranslate2", "argos", "huggingface", "onnx"]
+Format = Literal["ctranslate2", "argos", "huggingface", "onnx", "marian"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 MAX_POSITIONS = 4096  # maximum length for converted models with unlimited positions
 
 ZERO = (0,)
 NOT_SHIFTED = ("sinusoidal", "learned", "rotary")
 VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that each of FORMATS supports; None: all
-    #                          ctranslate2       argos             huggingface       onnx
-    "model.kind":              4 * [("transformer",)],
-    "model.attention":         [("scaled",),     ("scaled",),      ("scaled",),      ("scaled", "dot")],
-    "model.d_k":               [ZERO,            ZERO,             ZERO,             None],
-    "model.d_v":               [ZERO,            ZERO,             ZERO,             None],
-    "model.norm":              [None,            None,             ("post",),        None],
-    "model.positions":         [None,            None,             ("sinusoidal",),  NOT_SHIFTED],
-    "model.embedding_norm":    [None,            None,             (False,),         (False,)],
-    "model.target_tag":        [None,            None,             (False,),         (False,)],
-    "model.activation":        [None,            None,             ("relu", "gelu", "silu"), None],
-    "model.num_kv_heads":      [None,            None,             ZERO,             None],
-    "model.rms_norm":          [None,            None,             (False,),         None],
-    "model.bias":              [None,            None,             (True,),          None],
-    "model.source_vocab_size": [None,            ZERO,             None,             None],
-    "data.directions":         [None,            ((),),            None,             None],
+    #                          ctranslate2       argos             huggingface       onnx             marian
+    "model.kind":              5 * [("transformer",)],
+    "model.attention":         [("scaled",),     ("scaled",),      ("scaled",),      ("scaled", "dot"), ("scaled",)],
+    "model.d_k":               [ZERO,            ZERO,             ZERO,             None,            ZERO],
+    "model.d_v":               [ZERO,            ZERO,             ZERO,             None,            ZERO],
+    "model.norm":              [None,            None,             ("post",),        None,            None],
+    "model.positions":         [None,            None,             ("sinusoidal",),  NOT_SHIFTED,     ("t2t",)],
+    "model.zero_start":        [None,            None,             (False,),         (False,),        (True,)],
+    "model.embedding_norm":    [None,            None,             (False,),         (False,),        (False,)],
+    "model.target_tag":        [None,            None,             (False,),         (False,),        (False,)],
+    "model.activation":        [None,            None,             ("relu", "gelu", "silu"), None,    ("relu", "silu")],
+    "model.num_kv_heads":      [None,            None,             ZERO,             None,            ZERO],
+    "model.rms_norm":          [None,            None,             (False,),         None,            (False,)],
+    "model.bias":              [None,            None,             (True,),          None,            (True,)],
+    "model.source_vocab_size": [None,            ZERO,             None,             None,            None],
+    "data.directions":         [None,            ((),),            None,             None,            None],
 }  # fmt: skip
+MARIAN_OPTIONS = "it needs a model trained with model.positions=t2t and model.zero_start=true"
 REASONS_BY_OPTION = {
     "model.kind": "it supports Transformers only, not model.kind = {}",
     "data.directions": "it can't give the target language to a model with several directions (data.directions)",
@@ -54,10 +56,13 @@ def refuse_config(form: Format, config: RunConfig) -> Refusal | None:
     for name, values in VALUES_BY_OPTION.items():
         allowed = values[FORMATS.index(form)]
         value = _value(config, name)
-        if allowed is not None and value not in allowed:
-            return Refusal(
-                REASONS_BY_OPTION.get(name, f"it does not support {name} = {{}}").format(value)
-            )
+        if allowed is None or value in allowed:
+            continue
+        if form == "marian" and name in ("model.positions", "model.zero_start"):
+            return Refusal(MARIAN_OPTIONS)
+        return Refusal(
+            REASONS_BY_OPTION.get(name, f"it does not support {name} = {{}}").format(value)
+        )
     return None
 
 

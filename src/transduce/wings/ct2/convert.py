@@ -99,7 +99,10 @@ def _fill_model(spec: Any, model: Transformer, config: ModelConfig) -> None:
     """Set all weights except the output bias."""
     source = model.source_embedding or model.embedding
     spec.encoder.embeddings[0].weight = _array(source.weight)
-    spec.decoder.embeddings.weight = spec.decoder.projection.weight = _array(model.embedding.weight)
+    weight = _array(model.embedding.weight)
+    if config.zero_start:
+        weight[BOS] = 0
+    spec.decoder.embeddings.weight = spec.decoder.projection.weight = weight
     if config.positions == "rotary":
         del spec.encoder.position_encodings
     else:  # CTranslate2's own table has sines in one half of the channels and cosines in the other

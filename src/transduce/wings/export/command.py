@@ -20,18 +20,19 @@ def export(
     Args:
         model: A model folder.
         to: The format: ctranslate2 (with SentencePiece), argos (a package for Argos Translate and LibreTranslate),
-            huggingface (a Marian model for transformers) or onnx.
+            huggingface (a Marian model for transformers), onnx or marian.
         out: The folder to write.
         compute_type: Number type for ctranslate2 and argos: float32, int8, int8_float32, int16, float16 or bfloat16.
         valid: Text for the comparison: two text files or one bilingual file; by default text held out from training.
     """
     from transduce import model_folder  # imports torch: too slow for --help
+    from transduce.wings.export.exporting import FORMS, report
     from transduce.wings.export.exporting import export as run
 
     began = time.monotonic()
     data = model_folder.read_config(model).data
     parity = run(model, to, out, compute_type, pairs_in(valid, data))
-    for line in parity.report():
+    for line in report(parity, FORMS[to].title):
         print(line)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     print(

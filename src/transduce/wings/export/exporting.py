@@ -12,7 +12,7 @@ from transduce.system.errors import Hint, UserError
 from transduce.system.files import MANIFEST, verify, write_folder
 from transduce.text.pairs import Pair, first_of_each_direction
 from transduce.training.card import card
-from transduce.wings.export import argos, ctranslate2, huggingface, onnx
+from transduce.wings.export import argos, ctranslate2, huggingface, marian_files, onnx
 from transduce.wings.export.parity import MAX_COMPARED_SENTENCES, Parity, Runner, check_parity
 from transduce.wings.export.readme import fill
 from transduce.wings.formats import Format, formats, refuse
@@ -26,7 +26,7 @@ class Form(NamedTuple):
 
     title: str
     write: Callable[[Bundle, Path, str], None]  # arguments: model, folder, compute type
-    open_runner: Callable[[Path], Runner]
+    open_runner: Callable[[Path], Runner | None]  # None: the other program is not installed
     usage: Callable[[Bundle], str]  # Markdown
     quantises: bool = False  # supports compute types other than float32
 
@@ -46,15 +46,17 @@ FORMS: dict[Format, Form] = {
         "Hugging Face transformers", huggingface.write, huggingface.open_runner, huggingface.usage
     ),
     "onnx": Form("ONNX Runtime", onnx.write, onnx.open_runner, onnx.usage),
+    "marian": Form("Marian", marian_files.write, marian_files.open_runner, marian_files.usage),
 }
 
 
 def export(
     folder: Path, form: Format, out: Path, compute_type: str = FLOAT32, pairs: Sequence[Pair] = ()
-) -> Parity:
+) -> Parity | None:
     """Export a model to the new folder `out`, and compare the translations of the model and the export.
 
-    Without `pairs`, the comparison uses text held out from training. Raises UserError if the model can't be exported or
+    Without `pairs`, the comparison uses text held out from training. Returns None if the other program is not
+    installed. Raises UserError if the model can't be exported or
     if the translations differ.
     """
     config = model_folder.read_config(folder)
@@ -68,20 +70,26 @@ def export(
         other.write(model, aside, compute_type)
         given = first_of_each_direction(pairs, MAX_COMPARED_SENTENCES)
         sentences = given or held_out(model, MAX_COMPARED_SENTENCES)
-        parity = check_parity(
-            model, sentences, other.open_runner(aside), exact=compute_type == FLOAT32
-        )
+        runner = other.open_runner(aside)
+        parity = None
+        if runner:
+            parity = check_parity(model, sentences, runner, exact=compute_type == FLOAT32)
         text = card(
             config,
             f"Exported by transduce {version('transduce')} from the model {folder.resolve().name}: "
             f"{config.model.shape}; weights in {compute_type}.",
             other.usage(model),
             *([fill("placeholders")] if model.tokenizer.has_placeholder_tokens else []),
-            "## Comparison with the model\n\n" + " ".join(parity.report()),
+            "## Comparison with the model\n\n" + " ".join(report(parity, other.title)),
             purpose=other.title,
         )
         (aside / model_folder.CARD).write_text(text, encoding="utf-8")
     return parity
+
+
+def report(parity: Parity | None, title: str) -> list[str]:
+    """The result of a comparison in sentences."""
+    return parity.report() if parity else [f"Not compared, since {title} is not installed."]
 
 
 def _check(folder: Path, config: RunConfig, form: Format, compute_type: str) -> None:

@@ -7,7 +7,9 @@ from transduce.commands.recipes import Files, FromCode, ToCode, pairs_in
 from transduce.config.schema import DataConfig
 from transduce.system.errors import UserError
 
-NOT_COMPARED = "Not compared with the original, since transformers is missing: pip install 'transduce[export]'."
+NOT_COMPARED = (
+    "Not compared with the original, since its program (transformers or pymarian) is not installed."
+)
 
 
 def import_model(

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from transduce.config.parse import configure
-from transduce.config.schema import BOS, EOS, PAD, RunConfig
+from transduce.config.schema import RunConfig
 from transduce.model.embedding import sinusoids
 from transduce.model.transformer import Transformer
 from transduce.system.console import count
@@ -17,6 +17,7 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.export import marian
 from transduce.wings.pretrained import marian_vocabulary, multilingual
 from transduce.wings.pretrained.families import Family, check, family_of
+from transduce.wings.pretrained.original import Original, output_bias
 from transduce.wings.pretrained.reading import ANOTHER_COPY, read_json
 from transduce.wings.pretrained.weights import files_of, read_weights
 
@@ -24,18 +25,6 @@ POSITION_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_
 OLD_POSITION_TABLES = tuple(name.replace(".weight", ".weights") for name in POSITION_TABLES)
 TARGET_EMBEDDINGS = (marian.TARGET_EMBEDDING, marian.OUTPUT_PROJECTION)
 SHARED_EMBEDDINGS = (marian.SHARED_EMBEDDING, *TARGET_EMBEDDINGS, marian.SOURCE_EMBEDDING)
-MIN_BIAS = -30.0  # finite stand-in for -inf, which label smoothing would turn into an infinite loss
-
-
-class Original(NamedTuple):
-    """Another program's model, in our format."""
-
-    family: Family
-    config: RunConfig
-    tokenizer: Tokenizer
-    weights: dict[str, Tensor]
-    target_rows: list[int]  # the original's id for each of our target ids
-    licence: str  # "" if it is unknown
 
 
 def read(folder: Path, source: str, target: str) -> Original:
@@ -178,18 +167,8 @@ def _weights(
         raise UserError(
             f"{file}: {marian.OUTPUT_BIAS} has the shape {tuple(bias.shape)}, not {tuple(none.shape)}."
         )
-    ours["output_bias"] = _output_bias(bias[0], rows[0])
+    ours["output_bias"] = output_bias(bias[0], rows[0])
     return {name: weight.contiguous() for name, weight in ours.items()}
-
-
-def _output_bias(bias: Tensor, rows: list[int]) -> Tensor:
-    """The output bias in the order of our ids, with finite values."""
-    ours = bias[rows].clone()
-    for first, second in ((PAD, BOS), (BOS, EOS)):
-        # One piece became two of ours: allow only the second.
-        if rows[first] == rows[second]:
-            ours[first] = MIN_BIAS
-    return ours.clamp(min=MIN_BIAS)
 
 
 def _check_weights(

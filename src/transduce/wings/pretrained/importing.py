@@ -14,10 +14,11 @@ from transduce.system.files import write_folder
 from transduce.text.pairs import Pair, first_of_each_direction
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.card import card, code, translate_command
-from transduce.wings.export import huggingface
+from transduce.wings.export import huggingface, marian_files
 from transduce.wings.export.parity import MAX_COMPARED_SENTENCES, Parity, Runner, check_parity
 from transduce.wings.phrasebook.examples import phrases
-from transduce.wings.pretrained.huggingface_reader import Original, read
+from transduce.wings.pretrained import huggingface_reader, marian_reader
+from transduce.wings.pretrained.original import Original
 from transduce.wings.pretrained.originals import open_original
 
 
@@ -25,7 +26,7 @@ class Imported(NamedTuple):
     """The result of an import."""
 
     parameters: int
-    parity: Parity | None  # None: transformers is not installed, so nothing was compared
+    parity: Parity | None  # None: the original's program is not installed, so nothing was compared
 
 
 def import_model(
@@ -37,14 +38,15 @@ def import_model(
     the comparison uses short English or German sentences. Raises UserError if the model can't be imported or if the
     translations differ.
     """
-    theirs = read(folder, source, target)
+    reader = marian_reader if marian_reader.description_of(folder) else huggingface_reader
+    theirs = reader.read(folder, source, target)
     parameters = count_parameters(theirs.config.model)
     metrics = {"parameters": parameters, "imported": folder.resolve().name}
     with write_folder(
         out, sum(weight.numel() * weight.element_size() for weight in theirs.weights.values())
     ) as aside:
         model_folder.fill(aside, theirs.config, theirs.tokenizer, theirs.weights, metrics, "")
-        parity = _compare(aside, folder, theirs, pairs) if find_spec("transformers") else None
+        parity = _compare(aside, folder, theirs, pairs)
         text = card(
             theirs.config,
             f"Imported by transduce from {folder.resolve().name}, a {theirs.family.title} model: "
@@ -52,13 +54,15 @@ def import_model(
             code([translate_command(theirs.config)]),
             " ".join(parity.report())
             if parity
-            else "Not compared with the original: transformers was not installed.",
+            else "Not compared with the original, whose program was not installed.",
         )
         (aside / model_folder.CARD).write_text(text, encoding="utf-8")
     return Imported(parameters, parity)
 
 
-def _compare(written: Path, original: Path, theirs: Original, pairs: Sequence[Pair]) -> Parity:
+def _compare(
+    written: Path, original: Path, theirs: Original, pairs: Sequence[Pair]
+) -> Parity | None:
     """Compare the translations of the imported and the original model, both without PAD and UNK."""
     model = build(theirs.config.model)
     load_weights(model, written / model_folder.WEIGHTS)
@@ -71,19 +75,23 @@ def _compare(written: Path, original: Path, theirs: Original, pairs: Sequence[Pa
             pair._replace(direction=directions[i % len(directions)]) for i, pair in enumerate(texts)
         ]
     try:
-        return check_parity(imported, texts, _open_runner(original, theirs), exact=True)
+        runner = _open_runner(original, theirs)
+        return check_parity(imported, texts, runner, exact=True) if runner else None
     except UserError:
         raise
-    except (
-        Exception
-    ) as error:  # transformers raises exceptions of many classes for a damaged folder
+    except Exception as error:  # a program raises exceptions of many classes for a damaged folder
         raise UserError(
-            f"transformers can't open {original}, so nothing was compared or written: "
+            f"The original's program can't open {original}, so nothing was compared or written: "
             f"{type(error).__name__}: {' '.join(str(error).split())}"
         ) from None
 
 
-def _open_runner(folder: Path, theirs: Original) -> Runner:
+def _open_runner(folder: Path, theirs: Original) -> Runner | None:
+    """The original in its own program; None if this program is not installed."""
+    if theirs.family is marian_reader.NATIVE:
+        return marian_files.open_runner(folder)
+    if find_spec("transformers") is None:
+        return None
     if theirs.family.is_multilingual:
         return open_original(folder, theirs)
     return huggingface.open_runner(

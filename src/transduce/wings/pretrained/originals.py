@@ -13,7 +13,7 @@ from transduce.tokens.batching import batches
 from transduce.wings.export.huggingface import BATCH_TOKENS
 from transduce.wings.export.parity import Output, Runner
 from transduce.wings.pretrained.families import SMALL
-from transduce.wings.pretrained.huggingface_reader import Original
+from transduce.wings.pretrained.original import Original
 
 
 def open_original(folder: Path, imported: Original) -> Runner:

@@ -1,0 +1,194 @@
+"""Exports a folder for Marian: model.npz, the vocabularies and decoder.yml."""
+
+import math
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transduce.config.schema import BOS, PAD, RunConfig
+from transduce.model.transformer import Transformer
+from transduce.model_folder import Bundle
+from transduce.text.pairs import Pair
+from transduce.tokens.vocabulary import SPACE, Vocabulary, open_model
+from transduce.wings.ct2.convert import FORBIDDEN_LOGIT
+from transduce.wings.export import marian, marian_native
+from transduce.wings.export.parity import Output, Runner
+from transduce.wings.export.readme import fill
+
+MODEL, DESCRIPTION = "model.npz", f"model.npz.{marian_native.DESCRIPTION}"
+JOINT_MODEL = "vocab.spm"
+ABSENT = -1  # in place of our id for an id of Marian's that our vocabulary lacks
+# Options of Marian that say nothing about these models, but that it looks for.
+OTHER_OPTIONS: dict[str, object] = {
+    "bert-train-type-embeddings": "true",
+    "bert-type-vocab-size": 2,
+    "dec-cell": "gru",
+    "dec-cell-base-depth": 2,
+    "dec-cell-high-depth": 1,
+    "dim-rnn": 1024,
+    "enc-cell": "gru",
+    "enc-cell-depth": 1,
+    "enc-type": "bidirectional",
+    "factors-combine": "sum",
+    "factors-dim-emb": 0,
+    "input-types": [],
+    "layer-normalization": "false",
+    "lemma-dependency": '""',
+    "output-omit-bias": "false",
+    "separator-symbol": '"[eos]"',
+    "skip": "false",
+    "tied-embeddings-src": "false",
+    "transformer-aan-activation": "swish",
+    "transformer-aan-depth": 2,
+    "transformer-aan-nogate": "false",
+    "transformer-alibi-trainable": "false",
+    "transformer-attention-mask": "default",
+    "transformer-dim-aan": 2048,
+    "transformer-guided-alignment-layer": "last",
+    "ulr-dim-emb": 0,
+    "ulr-trainable-transformation": "false",
+    "version": "v1.12.0",
+}
+
+
+def usage(model: Bundle) -> str:
+    """The Markdown text that explains how to use the folder."""
+    return fill("marian", beam_size=model.config.decode.beam_size, description=DESCRIPTION)
+
+
+def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG001
+    """Write the weights, the vocabularies and the descriptions to a folder."""
+    tokenizer = model.tokenizer
+    config = model.config
+    rows = [ids_by_marian(side) for side in (tokenizer.source, tokenizer.target)]
+    names = _names(config)
+    for name, content in zip(names, tokenizer.models, strict=True):
+        (folder / name).write_bytes(content)
+    options = "".join(_yaml(_options(config, [len(ids) for ids in rows]))).encode() + b"\0"
+    weights = _weights(model, rows)
+    weights[marian_native.OPTIONS_KEY] = np.frombuffer(options, dtype=np.int8)
+    np.savez(folder / MODEL, allow_pickle=False, **weights)
+    decode = config.decode
+    described = {
+        "relative-paths": "true",
+        "models": [MODEL],
+        "vocabs": names,
+        "beam-size": decode.beam_size,
+        "normalize": decode.length_penalty,
+        "word-penalty": 0,
+    }
+    (folder / DESCRIPTION).write_text("".join(_yaml(described)), encoding="utf-8")
+
+
+def ids_by_marian(side: Vocabulary) -> list[int]:
+    """Our id for each id of a SentencePiece model, which are Marian's; ABSENT for pieces that our vocabulary lacks."""
+    processor = open_model(side.model)
+    ids = {piece: token for token, piece in enumerate(side.all_pieces())}
+    return [ids.get(processor.id_to_piece(i), ABSENT) for i in range(processor.get_piece_size())]
+
+
+def _names(config: RunConfig) -> list[str]:
+    separate = [marian.SOURCE_MODEL, marian.TARGET_MODEL]
+    return separate if config.model.source_vocab_size else [JOINT_MODEL, JOINT_MODEL]
+
+
+def _options(config: RunConfig, sizes: list[int]) -> dict[str, object]:
+    model = config.model
+    steps = next(each for each, norm in marian_native.NORMS.items() if norm == model.norm)
+    activations = {ours: theirs for theirs, ours in marian_native.ACTIVATIONS.items()}
+    is_joint = not model.source_vocab_size
+    fixed = {name: allowed[0] for name, allowed in marian_native.FIXED_VALUES.items()}
+    sizes_of_model = {name: getattr(model, ours) for name, ours in marian_native.SIZES.items()}
+    norms = {
+        name: f'"{step}"' for name, step in zip(marian_native.NORM_OPTIONS, steps, strict=True)
+    }
+    return {
+        **OTHER_OPTIONS,
+        **fixed,
+        **sizes_of_model,
+        **norms,
+        "dim-vocabs": sizes,
+        "transformer-ffn-activation": activations[model.activation],
+        "tied-embeddings-all": str(is_joint).lower(),
+        "tied-embeddings": str(not is_joint).lower(),
+    }
+
+
+def _yaml(options: dict[str, Any]) -> list[str]:
+    lines = []
+    for name, value in sorted(options.items()):
+        if isinstance(value, list):
+            items = [f"  - {item}\n" for item in value] or ["  []\n"]
+            lines += [f"{name}:\n", *items]
+        else:
+            lines.append(f"{name}: {value}\n")
+    return lines
+
+
+def _weights(model: Bundle, rows: list[list[int]]) -> dict[str, Any]:
+    network = model.model
+    assert isinstance(network, Transformer)
+    own = {name: weight.detach().float().cpu() for name, weight in network.state_dict().items()}
+    weights = {
+        entry.theirs: marian_native.to_native(marian.to_theirs(own[entry.ours], entry.channels))
+        for entry in marian_native.layers(model.config.model)
+    }
+    source, target = rows
+    tables = {marian_native.EMBEDDING: ("embedding.weight", target)}
+    if network.source_embedding is not None:
+        tables = {
+            marian_native.TARGET_EMBEDDING: ("embedding.weight", target),
+            marian_native.SOURCE_EMBEDDING: ("source_embedding.weight", source),
+        }
+    for name, (ours, ids) in tables.items():
+        weights[name] = _rows(marian.to_theirs(own[ours], 1), ids, 0.0).numpy()
+    bias = own.get("output_bias", torch.zeros(len(own["embedding.weight"])))[:, None].clone()
+    bias[[PAD, BOS]] = FORBIDDEN_LOGIT  # they are no part of a translation
+    weights[marian_native.OUTPUT_BIAS] = _rows(bias, target, FORBIDDEN_LOGIT).T.contiguous().numpy()
+    return weights
+
+
+def _rows(matrix: Tensor, ids: list[int], absent: float) -> Tensor:
+    """The rows of a matrix at `ids`, and the value `absent` for ABSENT."""
+    return torch.cat((matrix, torch.full((1, matrix.size(1)), absent)))[ids].contiguous()
+
+
+def open_runner(folder: Path) -> Runner | None:
+    """Open the folder in Marian for greedy translation; None if pymarian is not installed."""
+    if find_spec("pymarian") is None:
+        return None
+    import pymarian
+
+    [file] = folder.glob(f"*{marian_native.DESCRIPTION}")
+    described = marian_native.parse_yaml(file.read_text(encoding="utf-8"))
+    vocabularies = [str(folder / name) for name in described["vocabs"]]
+    # Marian itself splits texts only with vocabularies of SentencePiece.
+    split = None
+    if not vocabularies[0].endswith(".spm"):
+        split = open_model((folder / marian.SOURCE_MODEL).read_bytes()).encode_as_pieces
+
+    def translate(pairs: Sequence[Pair], tags: Sequence[str], max_tokens: int) -> list[Output]:
+        texts = [pair.source for pair in pairs]
+        if split:
+            texts = [" ".join(split(text)) for text in texts]
+        tagged = [" ".join(filter(None, each)) for each in zip(tags, texts, strict=True)]
+        shortest = min(len(text.split()) for text in tagged)
+        translator = pymarian.Translator(
+            models=[str(folder / name) for name in described["models"]],
+            vocabs=vocabularies,
+            beam_size=1,
+            max_length=2 * max_tokens,
+            max_length_factor=math.ceil(max_tokens / shortest),
+            cpu_threads=1,
+            quiet=True,
+            no_spm_decode=True,
+        )
+        rows = [line.split(" ") if line else [] for line in translator.translate(tagged)]
+        return [Output(row, "".join(row).replace(SPACE, " ").strip()) for row in rows]
+
+    return Runner(translate, "float32")

@@ -1,0 +1,110 @@
+"""The names of weights in Marian's own files, whose matrices are transposed, and the options that go with them."""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from transduce.config.schema import ModelConfig
+from transduce.wings.export import marian
+from transduce.wings.export.marian import Entry
+
+OPTIONS_KEY = (
+    "special:model.yml"  # the entry of a .npz file with the options of the model, as YAML text
+)
+EMBEDDING, SOURCE_EMBEDDING, TARGET_EMBEDDING = "Wemb", "encoder_Wemb", "decoder_Wemb"
+OUTPUT_BIAS = "decoder_ff_logit_out_b"
+DESCRIPTION = "decoder.yml"  # the end of the name of the file that names model and vocabularies
+SIZES = {  # Marian's option -> ours
+    "dim-emb": "d_model",
+    "enc-depth": "num_encoder_layers",
+    "dec-depth": "num_decoder_layers",
+    "transformer-dim-ffn": "d_ff",
+    "transformer-heads": "num_heads",
+}
+ACTIVATIONS = {"relu": "relu", "swish": "silu"}  # Marian's gelu is another function than ours
+NORMS = {  # the steps before each sublayer, after it, and after the last layer -> our option
+    ("", "dan", ""): "post",
+    ("n", "da", "n"): "pre",
+}
+NORM_OPTIONS = ("transformer-preprocess", "transformer-postprocess", "transformer-postprocess-top")
+FIXED_VALUES: dict[
+    str, tuple[object, ...]
+] = {  # options that all supported models share, and the values that mean the same
+    "type": ("transformer",),
+    "transformer-decoder-autoreg": ("self-attention",),
+    "transformer-ffn-depth": ("2",),
+    "transformer-decoder-ffn-depth": ("0", "2"),
+    "transformer-decoder-dim-ffn": ("0",),
+    "transformer-train-position-embeddings": ("false",),
+    "transformer-disable-position-embeddings": ("false",),
+    "transformer-alibi-shift": ("false",),
+    "transformer-no-projection": ("false",),
+    "transformer-no-bias": ("false",),
+    "transformer-no-affine": ("false",),
+    "transformer-rnn-projection": ("false",),
+    "transformer-pool": ("false",),
+    "transformer-tied-layers": ([],),
+    "transformer-postprocess-emb": ("d", ""),
+    "lemma-dim-emb": ("0",),
+    "right-left": ("false",),
+    "ulr": ("false",),
+}
+NAME = re.compile(
+    r"model\.(?P<stack>\w+?)\.(layers\.(?P<layer>\d+)\.)?(?P<part>[\w.]+)\.(?P<kind>\w+)"
+)
+SUBLAYERS = {"self_attn": "self", "encoder_attn": "context", "final": "ffn"}
+
+
+Yaml = dict[str, str | list[str]]
+
+
+def parse_yaml(text: str) -> Yaml:
+    """The options of a file that Marian wrote: a text for each key, or a list of texts."""
+    options: Yaml = {}
+    key = ""
+    for line in text.replace("\0", "").splitlines():
+        item = line.strip()
+        if item.startswith("- ") and isinstance(each := options.get(key), list):
+            each.append(item[2:].strip("\"'"))
+        elif item == "[]":
+            options[key] = []
+        elif ":" in item:
+            key, _, value = item.partition(":")
+            options[key] = value.strip().strip("\"'") if value.strip() else []
+    return options
+
+
+def layers(config: ModelConfig) -> Iterator[Entry]:
+    """An Entry for every weight except the embeddings and the output bias."""
+    for entry in marian.layers(config):
+        yield entry._replace(theirs=native_name(entry.theirs, config.norm))
+
+
+def native_name(name: str, norm: str) -> str:
+    """Marian's name of a weight that has a name in Hugging Face's format."""
+    found = NAME.fullmatch(name)
+    assert found
+    stack, part = found["stack"], found["part"]
+    is_matrix = found["kind"] == "weight"
+    kind = "scale" if is_matrix else "bias"
+    if found["layer"] is None:
+        return f"{stack}_top_ln_{kind}"
+    prefix = f"{stack}_l{int(found['layer']) + 1}"
+    letter = "W" if is_matrix else "b"
+    if part.startswith("fc"):
+        return f"{prefix}_ffn_{letter}{part[-1]}"
+    if part.endswith("_layer_norm"):
+        sublayer = SUBLAYERS[part.removesuffix("_layer_norm")]
+        output = "ffn" if sublayer == "ffn" else "Wo"
+        return f"{prefix}_{sublayer}_{output}_ln_{kind}{'_pre' if norm == 'pre' else ''}"
+    attention, projection = part.split(".")
+    return f"{prefix}_{SUBLAYERS[attention]}_{letter}{projection[0]}"
+
+
+def to_native(weight: Tensor) -> NDArray[np.float32]:
+    """A weight in Marian's shape: matrices are transposed, and vectors are matrices of one row."""
+    matrix = weight.detach().float().cpu().numpy()
+    return np.ascontiguousarray(matrix.T if matrix.ndim > 1 else matrix[None])
