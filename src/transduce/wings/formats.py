@@ -23,7 +23,7 @@ VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that
     "model.attention":         [("scaled",),     ("scaled",),      ("scaled",),      ("scaled", "dot"), ("scaled",)],
     "model.d_k":               [ZERO,            ZERO,             ZERO,             None,            ZERO],
     "model.d_v":               [ZERO,            ZERO,             ZERO,             None,            ZERO],
-    "model.norm":              [None,            None,             ("post",),        None,            None],
+    "model.norm":              [None,            None,             ("post",),        None,            ("post",)],
     "model.positions":         [None,            None,             ("sinusoidal",),  NOT_SHIFTED,     ("t2t",)],
     "model.zero_start":        [None,            None,             (False,),         (False,),        (True,)],
     "model.embedding_norm":    [None,            None,             (False,),         (False,),        (False,)],

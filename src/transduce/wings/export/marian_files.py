@@ -99,19 +99,17 @@ def _names(config: RunConfig) -> list[str]:
 
 def _options(config: RunConfig, sizes: list[int]) -> dict[str, object]:
     model = config.model
-    steps = next(each for each, norm in marian_native.NORMS.items() if norm == model.norm)
     activations = {ours: theirs for theirs, ours in marian_native.ACTIVATIONS.items()}
     is_joint = not model.source_vocab_size
-    fixed = {name: allowed[0] for name, allowed in marian_native.FIXED_VALUES.items()}
-    sizes_of_model = {name: getattr(model, ours) for name, ours in marian_native.SIZES.items()}
-    norms = {
-        name: f'"{step}"' for name, step in zip(marian_native.NORM_OPTIONS, steps, strict=True)
+    fixed = {
+        name: '""' if allowed[0] == "" else allowed[0]
+        for name, allowed in marian_native.FIXED_VALUES.items()
     }
+    sizes_of_model = {name: getattr(model, ours) for name, ours in marian_native.SIZES.items()}
     return {
         **OTHER_OPTIONS,
         **fixed,
         **sizes_of_model,
-        **norms,
         "dim-vocabs": sizes,
         "transformer-ffn-activation": activations[model.activation],
         "tied-embeddings-all": str(is_joint).lower(),
@@ -167,10 +165,13 @@ def open_runner(folder: Path) -> Runner | None:
     [file] = folder.glob(f"*{marian_native.DESCRIPTION}")
     described = marian_native.parse_yaml(file.read_text(encoding="utf-8"))
     vocabularies = [str(folder / name) for name in described["vocabs"]]
-    # Marian itself splits texts only with vocabularies of SentencePiece.
+    # Marian itself splits and joins texts only with vocabularies of SentencePiece, and its pieces shall be compared.
     split = None
+    models = vocabularies
     if not vocabularies[0].endswith(".spm"):
-        split = open_model((folder / marian.SOURCE_MODEL).read_bytes()).encode_as_pieces
+        models = [str(folder / name) for name in (marian.SOURCE_MODEL, marian.TARGET_MODEL)]
+        split = open_model(Path(models[0]).read_bytes()).encode_as_pieces
+    join = open_model(Path(models[-1]).read_bytes()).decode_pieces
 
     def translate(pairs: Sequence[Pair], tags: Sequence[str], max_tokens: int) -> list[Output]:
         texts = [pair.source for pair in pairs]
@@ -189,6 +190,6 @@ def open_runner(folder: Path) -> Runner | None:
             no_spm_decode=True,
         )
         rows = [line.split(" ") if line else [] for line in translator.translate(tagged)]
-        return [Output(row, "".join(row).replace(SPACE, " ").strip()) for row in rows]
+        return [Output(row, join(row).replace(SPACE, " ").strip()) for row in rows]
 
     return Runner(translate, "float32")

@@ -11,9 +11,8 @@ from transduce.config.schema import ModelConfig
 from transduce.wings.export import marian
 from transduce.wings.export.marian import Entry
 
-OPTIONS_KEY = (
-    "special:model.yml"  # the entry of a .npz file with the options of the model, as YAML text
-)
+# The entry of a .npz file with the options of the model, as YAML text.
+OPTIONS_KEY = "special:model.yml"
 EMBEDDING, SOURCE_EMBEDDING, TARGET_EMBEDDING = "Wemb", "encoder_Wemb", "decoder_Wemb"
 OUTPUT_BIAS = "decoder_ff_logit_out_b"
 DESCRIPTION = "decoder.yml"  # the end of the name of the file that names model and vocabularies
@@ -25,15 +24,13 @@ SIZES = {  # Marian's option -> ours
     "transformer-heads": "num_heads",
 }
 ACTIVATIONS = {"relu": "relu", "swish": "silu"}  # Marian's gelu is another function than ours
-NORMS = {  # the steps before each sublayer, after it, and after the last layer -> our option
-    ("", "dan", ""): "post",
-    ("n", "da", "n"): "pre",
-}
-NORM_OPTIONS = ("transformer-preprocess", "transformer-postprocess", "transformer-postprocess-top")
-FIXED_VALUES: dict[
-    str, tuple[object, ...]
-] = {  # options that all supported models share, and the values that mean the same
+# Options that all supported models share, and the values that mean the same.
+FIXED_VALUES: dict[str, tuple[object, ...]] = {
     "type": ("transformer",),
+    # With preprocess "n", Marian normalises the queries of self-attention, but neither its keys nor its values.
+    "transformer-preprocess": ("",),
+    "transformer-postprocess": ("dan",),
+    "transformer-postprocess-top": ("",),
     "transformer-decoder-autoreg": ("self-attention",),
     "transformer-ffn-depth": ("2",),
     "transformer-decoder-ffn-depth": ("0", "2"),
@@ -53,7 +50,7 @@ FIXED_VALUES: dict[
     "ulr": ("false",),
 }
 NAME = re.compile(
-    r"model\.(?P<stack>\w+?)\.(layers\.(?P<layer>\d+)\.)?(?P<part>[\w.]+)\.(?P<kind>\w+)"
+    r"model\.(?P<stack>\w+?)\.layers\.(?P<layer>\d+)\.(?P<part>[\w.]+)\.(?P<kind>\w+)"
 )
 SUBLAYERS = {"self_attn": "self", "encoder_attn": "context", "final": "ffn"}
 
@@ -80,18 +77,16 @@ def parse_yaml(text: str) -> Yaml:
 def layers(config: ModelConfig) -> Iterator[Entry]:
     """An Entry for every weight except the embeddings and the output bias."""
     for entry in marian.layers(config):
-        yield entry._replace(theirs=native_name(entry.theirs, config.norm))
+        yield entry._replace(theirs=native_name(entry.theirs))
 
 
-def native_name(name: str, norm: str) -> str:
+def native_name(name: str) -> str:
     """Marian's name of a weight that has a name in Hugging Face's format."""
     found = NAME.fullmatch(name)
     assert found
     stack, part = found["stack"], found["part"]
     is_matrix = found["kind"] == "weight"
     kind = "scale" if is_matrix else "bias"
-    if found["layer"] is None:
-        return f"{stack}_top_ln_{kind}"
     prefix = f"{stack}_l{int(found['layer']) + 1}"
     letter = "W" if is_matrix else "b"
     if part.startswith("fc"):
@@ -99,7 +94,7 @@ def native_name(name: str, norm: str) -> str:
     if part.endswith("_layer_norm"):
         sublayer = SUBLAYERS[part.removesuffix("_layer_norm")]
         output = "ffn" if sublayer == "ffn" else "Wo"
-        return f"{prefix}_{sublayer}_{output}_ln_{kind}{'_pre' if norm == 'pre' else ''}"
+        return f"{prefix}_{sublayer}_{output}_ln_{kind}"
     attention, projection = part.split(".")
     return f"{prefix}_{SUBLAYERS[attention]}_{letter}{projection[0]}"
 

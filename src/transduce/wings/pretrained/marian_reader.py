@@ -124,14 +124,10 @@ def _options(file: Path, arrays: Arrays) -> dict[str, Any]:
         arrays[marian_native.OPTIONS_KEY].tobytes().decode(errors="replace")
     )
     for name, allowed in marian_native.FIXED_VALUES.items():
-        if (value := options.get(name, allowed[0])) not in allowed:
-            raise UserError(f"{file}: {name} is {value}; only {allowed[0]} can be imported.")
-    steps = tuple(str(options.get(name, "") or "") for name in marian_native.NORM_OPTIONS)
+        value = options.get(name, allowed[0]) or type(allowed[0])()
+        if value not in allowed:
+            raise UserError(f"{file}: {name} is {value!r}; only {allowed[0]!r} can be imported.")
     activation = str(options.get("transformer-ffn-activation"))
-    if steps not in marian_native.NORMS:
-        raise UserError(
-            f"{file}: layer normalization {steps[0]!r}, {steps[1]!r}, {steps[2]!r} can't be imported."
-        )
     if activation not in marian_native.ACTIVATIONS:
         known = " and ".join(marian_native.ACTIVATIONS)
         raise UserError(
@@ -145,7 +141,6 @@ def _options(file: Path, arrays: Arrays) -> dict[str, Any]:
         sizes[f"model.{ours}"] = int(value)
     return {
         **sizes,
-        "model.norm": marian_native.NORMS[steps],
         "model.activation": marian_native.ACTIVATIONS[activation],
         "model.positions": "t2t",
         "model.zero_start": True,
