@@ -273,6 +273,9 @@ class DataConfig:
         "maximum ratio of back-translated pairs to other pairs; above it, other pairs are repeated",
         least=0.01,
     )
+    licence: str = option(
+        "", "licence of the model, for its card; imported models bring their own, as in cc-by-4.0"
+    )
     holdout: int = option(
         1000, "number of pairs to hold out for validation if data.valid is empty", unit="pairs"
     )

@@ -28,10 +28,18 @@ def vocabulary(config: RunConfig) -> str:
     return f"{model.source_vocab_size:,} + {model.vocab_size:,} separate {data.tokenizer} tokens"
 
 
+def licence(config: RunConfig) -> list[Fact]:
+    """The licence of a model, if it is known."""
+    name = config.data.licence
+    note = ": not for commercial use" if "-nc" in name.lower() else ""
+    return [Fact("licence", f"{name}{note}")] if name else []
+
+
 def model_facts(config: RunConfig) -> list[Fact]:
-    """The languages, the shape and the vocabulary of a model."""
+    """The languages, the licence, the shape and the vocabulary of a model."""
     return [
         Fact("languages", config.data.languages),
+        *licence(config),
         Fact("model", config.model.shape),
         Fact("vocabulary", vocabulary(config)),
     ]

@@ -31,6 +31,7 @@ INHERITED = (  # options taken from the model to continue from, unless the user 
     "data.directions",
     "data.bleu_tokenize",
     "data.placeholders",
+    "data.licence",
     *VOCABULARY_OPTIONS,
 )
 

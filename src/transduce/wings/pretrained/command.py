@@ -6,6 +6,7 @@ from pathlib import Path
 from transduce.commands.recipes import Files, FromCode, ToCode, pairs_in
 from transduce.config.schema import DataConfig
 from transduce.system.errors import UserError
+from transduce.text.plain import read_lines
 
 NOT_COMPARED = (
     "Not compared with the original, since its program (transformers or pymarian) is not installed."
@@ -13,7 +14,15 @@ NOT_COMPARED = (
 
 
 def import_model(
-    folder: Path, /, *, out: Path, source: FromCode = "", target: ToCode = "", valid: Files = ()
+    folder: Path,
+    /,
+    *,
+    out: Path,
+    source: FromCode = "",
+    target: ToCode = "",
+    valid: Files = (),
+    trim: int = 0,
+    texts: Files = (),
 ) -> None:
     """Convert a model of another program to a model folder: OPUS-MT, M2M-100, NLLB-200, SMaLL-100 or mBART-50.
 
@@ -27,6 +36,9 @@ def import_model(
         target: Language codes of targets, separated by commas; by default the code in FOLDER.
         valid: Text to translate for the comparison: two text files or one bilingual file. By default short German
             sentences if the model translates from German, otherwise short English sentences.
+        trim: Keep about this many pieces of a multilingual model's vocabulary, such as 40000: the model becomes smaller
+            and faster. The texts of `texts` and `valid` decide.
+        texts: Plain text files in all chosen languages, for `trim`.
     """
     # Imports torch: too slow for --help.
     from transduce.wings.pretrained.importing import import_model as run
@@ -38,7 +50,8 @@ def import_model(
             "Name the folder that holds config.json and the weights.",
         )
     named = DataConfig(source=source or "src", target=target or "tgt")
-    imported = run(folder, out, source, target, pairs_in(valid, named))
+    lines = [line for file in texts for line in read_lines(file)]
+    imported = run(folder, out, source, target, pairs_in(valid, named), trim=trim, texts=lines)
     for line in imported.parity.report() if imported.parity else [NOT_COMPARED]:
         print(line)
     print(f"{out}: {imported.parameters:,} parameters, in {time.monotonic() - began:.0f} s")

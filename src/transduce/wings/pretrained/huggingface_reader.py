@@ -1,5 +1,6 @@
 """Reads a model in Hugging Face's format: Marian, M2M-100, NLLB-200, SMaLL-100 or mBART-50."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from transduce.wings.pretrained import marian_vocabulary, multilingual
 from transduce.wings.pretrained.families import Family, check, family_of
 from transduce.wings.pretrained.original import Original, output_bias
 from transduce.wings.pretrained.reading import ANOTHER_COPY, read_json
+from transduce.wings.pretrained.trimming import trimmed, unused
 from transduce.wings.pretrained.weights import files_of, read_weights
 
 POSITION_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
@@ -27,11 +29,14 @@ TARGET_EMBEDDINGS = (marian.TARGET_EMBEDDING, marian.OUTPUT_PROJECTION)
 SHARED_EMBEDDINGS = (marian.SHARED_EMBEDDING, *TARGET_EMBEDDINGS, marian.SOURCE_EMBEDDING)
 
 
-def read(folder: Path, source: str, target: str) -> Original:
+def read(
+    folder: Path, source: str, target: str, trim: int = 0, texts: Sequence[str] = ()
+) -> Original:
     """Read a model from a folder.
 
     `source` and `target` are language codes, separated by commas. Empty codes are read from a Marian model's
-    tokenizer_config.json. Raises UserError for missing or damaged files, and for models that can't be imported.
+    tokenizer_config.json. If `trim` is not 0, a multilingual model keeps about as many pieces, chosen by `texts`.
+    Raises UserError for missing or damaged files, and for models that can't be imported.
     """
     file = folder / marian.CONFIG_FILE
     config = read_json(file)
@@ -39,20 +44,31 @@ def read(folder: Path, source: str, target: str) -> Original:
     family = family_of(folder, config, described)
     check(file, family, config)
     files_of(folder)  # if there are none, that should be said first
-    names = _Names(source, target, described)
+    wishes = _Wishes(source, target, described, trim, texts)
     read_vocabulary = _multilingual if family.is_multilingual else _marian
-    tokenizer, rows, data = read_vocabulary(folder, family, config, names)
+    tokenizer, rows, data = read_vocabulary(folder, family, config, wishes)
+    data["data.licence"] = _licence(folder) or family.licence
     run = configure({**_model_options(family, config, tokenizer), **data})
     weights = _weights(folder, family, run, rows)
-    return Original(family, run, tokenizer, weights, rows[0], family.licence)
+    return Original(family, run, tokenizer, weights, rows[0])
 
 
-class _Names(NamedTuple):
-    """The languages that the user names, and tokenizer_config.json."""
+def _licence(folder: Path) -> str:
+    """The licence in the front matter of the model's card; "" if it names none."""
+    file = folder / "README.md"
+    text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+    found = re.search(r"\A---\n(?:.*\n)*?license: *[\"']?([\w.+-]+)", text)
+    return found[1] if found else ""
+
+
+class _Wishes(NamedTuple):
+    """The languages that the user names, tokenizer_config.json, and how many pieces to keep by which texts."""
 
     source: str
     target: str
     described: Mapping[str, Any]
+    trim: int
+    texts: Sequence[str]
 
 
 # The rows of target and source in the original's embeddings; only one list if they share an embedding.
@@ -63,15 +79,15 @@ def _marian(
     folder: Path,
     family: Family,  # noqa: ARG001
     config: Mapping[str, Any],
-    names: _Names,
+    wishes: _Wishes,
 ) -> _Vocabulary:
-    targets, sources = marian_vocabulary.vocabularies(folder, config, names.described)
+    targets, sources = marian_vocabulary.vocabularies(folder, config, wishes.described)
     directions = marian_vocabulary.directions_of(
-        names.described, sources or targets, names.source, names.target
+        wishes.described, sources or targets, wishes.source, wishes.target
     )
-    given = {"source": names.source, "target": names.target}
+    given = {"source": wishes.source, "target": wishes.target}
     data: dict[str, Any] = {
-        f"data.{side}": given[side] or names.described.get(f"{side}_lang") or default
+        f"data.{side}": given[side] or wishes.described.get(f"{side}_lang") or default
         for side, default in (("source", "src"), ("target", "tgt"))
     }
     if directions:
@@ -85,12 +101,16 @@ def _marian(
 
 
 def _multilingual(
-    folder: Path, family: Family, config: Mapping[str, Any], names: _Names
+    folder: Path, family: Family, config: Mapping[str, Any], wishes: _Wishes
 ) -> _Vocabulary:
     model, pieces = multilingual.read_pieces(folder)
     languages = multilingual.choose_languages(
-        folder, family.title, len(pieces), names.source, names.target
+        folder, family.title, len(pieces), wishes.source, wishes.target
     )
+    if wishes.trim:
+        model = trimmed(model, wishes.texts, wishes.trim)
+        never = {*unused(model)}
+        pieces = {piece: row for piece, row in pieces.items() if piece not in never}
     start = config.get("decoder_start_token_id", multilingual.SPECIAL["</s>"])
     try:
         vocabulary, rows = multilingual.vocabulary(

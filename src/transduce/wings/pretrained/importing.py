@@ -14,6 +14,7 @@ from transduce.system.files import write_folder
 from transduce.text.pairs import Pair, first_of_each_direction
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.card import card, code, translate_command
+from transduce.training.facts import licence
 from transduce.wings.export import huggingface, marian_files
 from transduce.wings.export.parity import MAX_COMPARED_SENTENCES, Parity, Runner, check_parity
 from transduce.wings.phrasebook.examples import phrases
@@ -30,16 +31,27 @@ class Imported(NamedTuple):
 
 
 def import_model(
-    folder: Path, out: Path, source: str = "", target: str = "", pairs: Sequence[Pair] = ()
+    folder: Path,
+    out: Path,
+    source: str = "",
+    target: str = "",
+    pairs: Sequence[Pair] = (),
+    *,
+    trim: int = 0,
+    texts: Sequence[str] = (),
 ) -> Imported:
     """Import the model in `folder` as the model folder `out`, and compare the translations of both models.
 
     `source` and `target` are language codes, separated by commas; empty codes are read from `folder`. Without `pairs`,
-    the comparison uses short English or German sentences. Raises UserError if the model can't be imported or if the
+    the comparison uses short English or German sentences. If `trim` is not 0, a multilingual model keeps about as many
+    pieces of its vocabulary, chosen by `texts` and `pairs`. Raises UserError if the model can't be imported or if the
     translations differ.
     """
-    reader = marian_reader if marian_reader.description_of(folder) else huggingface_reader
-    theirs = reader.read(folder, source, target)
+    if marian_reader.description_of(folder):
+        theirs = marian_reader.read(folder, source, target)
+    else:
+        both = [*texts, *(text for pair in pairs for text in pair[:2])]
+        theirs = huggingface_reader.read(folder, source, target, trim, both)
     parameters = count_parameters(theirs.config.model)
     metrics = {"parameters": parameters, "imported": folder.resolve().name}
     with write_folder(
@@ -51,6 +63,7 @@ def import_model(
             theirs.config,
             f"Imported by transduce from {folder.resolve().name}, a {theirs.family.title} model: "
             f"{theirs.config.model.shape}. The original's model card and licence apply to this model, too.",
+            *(f"Licence: {fact.text}." for fact in licence(theirs.config)),
             code([translate_command(theirs.config)]),
             " ".join(parity.report())
             if parity

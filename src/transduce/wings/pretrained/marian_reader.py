@@ -79,7 +79,7 @@ def read(folder: Path, source: str, target: str) -> Original:
         }
     )
     weights = _weights(weights_file, config, arrays, sides)
-    return Original(NATIVE, config, tokenizer, weights, sides[1].rows, NATIVE.licence)
+    return Original(NATIVE, config, tokenizer, weights, sides[1].rows)
 
 
 def _read_text(file: Path) -> str:

@@ -19,7 +19,6 @@ class Original(NamedTuple):
     tokenizer: Tokenizer
     weights: dict[str, Tensor]
     target_rows: list[int]  # the original's id for each of our target ids
-    licence: str  # "" if it is unknown
 
 
 def output_bias(bias: Tensor, rows: list[int]) -> Tensor:

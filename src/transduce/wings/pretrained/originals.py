@@ -42,6 +42,9 @@ def open_original(folder: Path, imported: Original) -> Runner:
         for pair in pairs:
             before = [rows[token] for token in tokenizer.toward(pair.direction).tags]
             ids = splitter(pair.source, add_special_tokens=False).input_ids
+            if not ours.keys() >= {*ids}:  # pieces that the import left out
+                [own] = tokenizer.encode_source([pair.source])
+                ids = [rows[token] for token in own]
             sources.append([*before, *ids, rows[EOS]])
         outputs = [Output([], "")] * len(sources)
         for batch in batches([len(source) for source in sources], BATCH_TOKENS):

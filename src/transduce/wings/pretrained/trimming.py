@@ -1,0 +1,79 @@
+"""Chooses the pieces of a large vocabulary that some languages need.
+
+The SentencePiece model keeps all pieces, since its merges need them, and marks the others as unused: it then splits
+every text into chosen pieces only.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from transduce.system.errors import UserError
+from transduce.tokens.normalization import composed
+from transduce.tokens.vocabulary import SPACE, open_model
+
+TEXTS_AT_ONCE = 10_000
+
+
+def trimmed(model: bytes, texts: Sequence[str], size: int) -> bytes:
+    """A SentencePiece model with about `size` pieces in use.
+
+    In use are all single characters of the scripts of `texts`, the pieces of `texts` by frequency, and then the other
+    pieces of these scripts in the order of the vocabulary, which begins with the most frequent ones. Raises UserError
+    if there is no text, or if the characters alone are more than `size`.
+    """
+    from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
+
+    proto = ModelProto.FromString(model)
+    normal = {
+        piece.piece: piece
+        for piece in proto.pieces
+        if piece.type == ModelProto.SentencePiece.NORMAL
+    }
+    scripts = {script(character) for text in texts for character in text}
+    known = {piece for piece in normal if {*map(script, piece)} <= {*scripts, ""}}
+    characters = {piece for piece in known if len(piece.strip(SPACE)) <= 1}
+    if not scripts - {""}:
+        raise UserError(
+            "There is no text by which to choose pieces.", "Name files with text.", "texts"
+        )
+    if len(characters) > size:
+        raise UserError(
+            f"The characters of these scripts alone are {len(characters):,} pieces.",
+            f"Keep at least as many: --trim {len(characters)}.",
+        )
+    by_frequency = [piece for piece, _ in _counts(model, texts).most_common() if piece in normal]
+    order = dict.fromkeys([*sorted(characters), *by_frequency, *filter(known.__contains__, normal)])
+    used = {*list(order)[:size]}
+    for name, piece in normal.items():
+        if name not in used:
+            piece.type = ModelProto.SentencePiece.UNUSED
+    trimmed_model: bytes = proto.SerializeToString()
+    return trimmed_model
+
+
+def _counts(model: bytes, texts: Sequence[str]) -> Counter[str]:
+    """How often each piece occurs in texts."""
+    processor = open_model(model)
+    counts = Counter[str]()
+    for start in range(0, len(texts), TEXTS_AT_ONCE):
+        for row in processor.encode(composed(texts[start : start + TEXTS_AT_ONCE]), out_type=str):
+            counts.update(row)
+    return counts
+
+
+@cache
+def script(character: str) -> str:
+    """The first word of a letter's name, which names its script, such as LATIN; "" for other characters."""
+    if not character.isalpha():
+        return ""
+    return unicodedata.name(character, "").partition(" ")[0]
+
+
+def unused(model: bytes) -> Iterator[str]:
+    """The pieces that a model has, but never uses."""
+    processor = open_model(model)
+    for token in range(processor.get_piece_size()):
+        if processor.is_unused(token):
+            yield processor.id_to_piece(token)
