@@ -33,7 +33,8 @@ MAX_WORKERS = 8  # each worker needs its own memory
 GPU_FACTOR = 16  # a step takes about as long for many hypotheses as for a few
 MIN_REQUEST_TOKENS = 128  # source tokens of a request; fewer do not keep a worker busy
 PARALLEL_SEARCH = threading.Lock()  # torch's number of threads applies to the whole process
-MAX_FORCED_TOKENS = 8192  # tokens per batch: their logits need 1.2 GB with 37,000 pieces
+MAX_FORCED_TOKENS = 8192  # tokens per batch
+MAX_FORCED_LOGITS = 150_000_000  # logits per batch: they and a copy need 1.2 GB
 SLACK = 1.05  # room for padding, so that the number of requests is about a multiple of the number of workers
 
 
@@ -129,8 +130,9 @@ class TorchEngine:
     def log_probs(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[list[float]]:
-        """Compute the log-probabilities of the tokens by forced decoding, in batches of MAX_FORCED_TOKENS."""
-        rows = max(1, MAX_FORCED_TOKENS // (max(map(len, targets), default=0) + 1))
+        """Compute the log-probabilities of the tokens by forced decoding, in batches of limited size."""
+        tokens = min(MAX_FORCED_TOKENS, MAX_FORCED_LOGITS // self.models[0].vocab_size)
+        rows = max(1, tokens // (max(map(len, targets), default=0) + 1))
         parts = [slice(start, start + rows) for start in range(0, len(targets), rows)]
         batches = (make_batch(sources[part], targets[part]).to(self.device) for part in parts)
         log_probs = chain.from_iterable(

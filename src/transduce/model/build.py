@@ -30,6 +30,7 @@ def build(config: ModelConfig, seed: int = 1) -> Seq2Seq:
     """Build a model, and draw its initial weights by the method config.init with the random seed `seed`."""
     with torch.random.fork_rng(devices=()):  # PyTorch's layers draw weights of their own first
         model = model_class(config.kind)(config)
+    model.vocab_size = config.vocab_size
     initialise(model, seed, config.init)
     return model
 

@@ -37,6 +37,7 @@ class Seq2Seq(nn.Module):
     """
 
     max_positions: int | None = None  # maximum length of source and target; None: no limit
+    vocab_size: int = 1  # of targets
     # Whether the first token of each source is for the decoder, which reads it between BOS and the translation.
     target_tag: bool = False
 

@@ -1,5 +1,6 @@
 """The vocabularies of M2M-100, NLLB-200, SMaLL-100 and mBART-50, of which chosen languages are kept."""
 
+import difflib
 import re
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
@@ -61,7 +62,9 @@ def choose_languages(folder: Path, title: str, first: int, sources: str, targets
 def _code(name: str, rows: Mapping[str, int]) -> str:
     code = nearest_code(name.strip(), rows)
     if code is None:
-        raise UserError(f"The model lacks the language '{name}'.", Hint.choose(name, sorted(rows)))
+        alike = difflib.get_close_matches(name, rows, 1)
+        hint = f"Did you mean {alike[0]}?" if alike else f"Choose from {_shown(rows)}."
+        raise UserError(f"The model lacks the language '{name}'.", Hint(hint))
     return code
 
 

@@ -8,7 +8,9 @@ from transduce.config.schema import BOS, EOS, PAD, RunConfig
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.pretrained.families import Family
 
-MIN_BIAS = -30.0  # finite stand-in for -inf, which label smoothing would turn into an infinite loss
+MIN_BIAS = (
+    -100.0
+)  # finite stand-in for -inf, which label smoothing would turn into an infinite loss
 
 
 class Original(NamedTuple):
