@@ -35,6 +35,17 @@ def test_sinusoids_by_hand():
         assert table[position, 2 * pair + 1].item() == pytest.approx(math.cos(angle), abs=1e-5)
 
 
+def test_positions_of_other_programs_by_hand():
+    for kind, first in (("t2t", 0), ("fairseq", 2)):
+        table = sinusoids(50, 512, kind)
+        assert table[0, :2].tolist() == pytest.approx([math.sin(first), math.cos(first)])
+        for position, pair in itertools.product((1, 7, 49), (0, 10, 255)):
+            angle = (position + first) / 10000 ** (pair / 255)
+            assert table[position, 2 * pair].item() == pytest.approx(math.sin(angle), abs=1e-5)
+            assert table[position, 2 * pair + 1].item() == pytest.approx(math.cos(angle), abs=1e-5)
+        assert torch.equal(SinusoidalPositions(512, kind)(3, 20), table[3:23])
+
+
 def test_the_table_of_positions_grows():
     positions = SinusoidalPositions(16)
     with torch.inference_mode():

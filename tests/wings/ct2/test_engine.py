@@ -1,6 +1,7 @@
 """Tests of transduce/wings/ct2/engine.py."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 import transduce
 from engines import SMALL, SOURCES, converted, lively, search
 from transduce.config.schema import DecodeConfig
+from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.types import Request
 from transduce.model_folder import describe
 from transduce.wings.ct2 import build as building
@@ -84,3 +86,42 @@ def test_engine_built_first_is_kept(trained, cache):
         trained, describe(trained).config, kept, 1
     ) == ct2_engine.read_compute_type(kept)
     assert [each.name for each in cache.iterdir()] == [kept.name]
+
+
+TAGGED = replace(SMALL, target_tag=True, norm="pre", positions="fairseq")
+TAGGED_SOURCES = [[4 + i % 2, 30, *source] for i, source in enumerate(SOURCES)]
+
+
+def test_both_engines_read_the_tags_of_targets(tmp_path):
+    """In one batch, each sentence has its own tag; neither engine returns it, or counts it."""
+    model = lively(TAGGED)
+    own, fast = TorchEngine([model]), converted(model, TAGGED, tmp_path)
+    found = search(own, TAGGED_SOURCES, 9)
+    assert [tokens for _, tokens in search(fast, TAGGED_SOURCES, 9)] == [
+        tokens for _, tokens in found
+    ]
+    assert [score for score, _ in search(fast, TAGGED_SOURCES, 9)] == pytest.approx(
+        [score for score, _ in found], abs=1e-4
+    )
+    other = search(own, [[5 - i % 2, *source[1:]] for i, source in enumerate(TAGGED_SOURCES)], 9)
+    assert other != found  # the tag matters
+    targets = [tokens for _, tokens in found]
+    one, two = (engine.log_probs(TAGGED_SOURCES, targets) for engine in (own, fast))
+    for mine, theirs, target in zip(one, two, targets, strict=True):
+        assert len(mine) == len(target) + 1
+        assert theirs == pytest.approx(mine, abs=1e-4)
+
+
+def test_attention_to_a_tag_that_the_decoder_reads_is_zero(tmp_path):
+    model = lively(TAGGED)
+    own, fast = TorchEngine([model], layers=lambda: [1]), converted(model, TAGGED, tmp_path)
+    targets = [[8, 9, 10]] * len(SOURCES)
+    for mine, theirs, source in zip(
+        own.attention(TAGGED_SOURCES, targets),
+        fast.attention(TAGGED_SOURCES, targets),
+        TAGGED_SOURCES,
+        strict=True,
+    ):
+        assert mine.shape == theirs.shape == (3, len(source))
+        assert not mine[:, 0].any() and not theirs[:, 0].any()
+        assert theirs == pytest.approx(mine, abs=1e-4)

@@ -184,7 +184,7 @@ def test_the_vocabulary_of_another_model_is_refused(originals, tmp_path):
     folder = shutil.copytree(originals("NLLB-200"), tmp_path / "original")
     shutil.copy(originals("mBART-50") / "sentencepiece.bpe.model", folder)
     with pytest.raises(UserError, match=r"translations differ in \d+ of 20"):
-        import_model(folder, tmp_path / "model", "en", "de", pairs(20))
+        import_model(folder, tmp_path / "model", "en", "de", pairs(80)[::4])
 
 
 def test_the_licence_of_a_card_is_kept(originals, tmp_path, monkeypatch):
