@@ -59,7 +59,11 @@ class ImportedVocabulary(Vocabulary):
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """The text of each row of ids, as a single line without outer spaces."""
-        plain = [[self.listed[token] for token in row if token > UNK] for row in rows]
+        silent = {token for tag, token in self.tags.items() if tag.startswith(OWN_TAG[:2])}
+        plain = [
+            [self.listed[token] for token in row if token > UNK and token not in silent]
+            for row in rows
+        ]
         texts: list[str] = self.processor.decode(plain) if plain else []
         return [text.replace(SPACE, " ").replace("\n", " ").strip() for text in texts]
 

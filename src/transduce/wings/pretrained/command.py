@@ -54,4 +54,6 @@ def import_model(
     imported = run(folder, out, source, target, pairs_in(valid, named), trim=trim, texts=lines)
     for line in imported.parity.report() if imported.parity else [NOT_COMPARED]:
         print(line)
+    if imported.positions:
+        print(imported.positions)
     print(f"{out}: {imported.parameters:,} parameters, in {time.monotonic() - began:.0f} s")

@@ -21,6 +21,7 @@ class Family(NamedTuple):
     is_multilingual: bool = True
     first_position: int = 0  # rows of a table of positions before the first position
     licence: str = ""  # unless the model's own card names another
+    program: str = "transformers"  # which runs the originals
 
 
 # Entries whose absence means another value than the one that can be imported.

@@ -1,12 +1,16 @@
 """Imports a model of another program, and compares the imported model with the original."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 from transduce import model_folder
 from transduce.config.schema import PAD, UNK
+from transduce.decoding.torch_engine import TorchEngine
+from transduce.decoding.translator import Translator
+from transduce.evaluation.scores import compare
 from transduce.model.build import build, count_parameters, load_weights
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
@@ -16,9 +20,16 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.card import card, code, translate_command
 from transduce.training.facts import licence
 from transduce.wings.export import huggingface, marian_files
-from transduce.wings.export.parity import MAX_COMPARED_SENTENCES, Parity, Runner, check_parity
+from transduce.wings.export.parity import (
+    MAX_COMPARED_SENTENCES,
+    MAX_P_VALUE,
+    Parity,
+    Runner,
+    check_parity,
+)
 from transduce.wings.phrasebook.examples import phrases
 from transduce.wings.pretrained import huggingface_reader, marian_reader
+from transduce.wings.pretrained.families import MARIAN
 from transduce.wings.pretrained.original import Original
 from transduce.wings.pretrained.originals import open_original
 
@@ -28,6 +39,7 @@ class Imported(NamedTuple):
 
     parameters: int
     parity: Parity | None  # None: the original's program is not installed, so nothing was compared
+    positions: str  # how the rates of the positions were chosen, in words; "": there was no choice
 
 
 def import_model(
@@ -52,25 +64,53 @@ def import_model(
     else:
         both = [*texts, *(text for pair in pairs for text in pair[:2])]
         theirs = huggingface_reader.read(folder, source, target, trim, both)
+    positions = ""
+    original = theirs
+    if theirs.family is MARIAN and pairs and pairs[0].target:
+        theirs, positions = _with_better_positions(theirs, pairs)
     parameters = count_parameters(theirs.config.model)
     metrics = {"parameters": parameters, "imported": folder.resolve().name}
     with write_folder(
         out, sum(weight.numel() * weight.element_size() for weight in theirs.weights.values())
     ) as aside:
         model_folder.fill(aside, theirs.config, theirs.tokenizer, theirs.weights, metrics, "")
-        parity = _compare(aside, folder, theirs, pairs)
+        parity = _compare(aside, folder, original, pairs)
         text = card(
             theirs.config,
             f"Imported by transduce from {folder.resolve().name}, a {theirs.family.title} model: "
             f"{theirs.config.model.shape}. The original's model card and licence apply to this model, too.",
             *(f"Licence: {fact.text}." for fact in licence(theirs.config)),
             code([translate_command(theirs.config)]),
-            " ".join(parity.report())
+            " ".join(filter(None, [*parity.report(), positions]))
             if parity
             else "Not compared with the original, whose program was not installed.",
         )
         (aside / model_folder.CARD).write_text(text, encoding="utf-8")
-    return Imported(parameters, parity)
+    return Imported(parameters, parity, positions)
+
+
+def _with_better_positions(theirs: Original, pairs: Sequence[Pair]) -> tuple[Original, str]:
+    """The model with the position rates that translate better, and the comparison in words.
+
+    A model in Hugging Face's format that Marian trained was trained with other rates than transformers computes.
+    """
+    pairs = first_of_each_direction(pairs, MAX_COMPARED_SENTENCES)
+    outputs = []
+    models = []
+    for kind in ("sinusoidal", "t2t"):
+        config = replace(theirs.config, model=replace(theirs.config.model, positions=kind))
+        network = build(config.model)
+        network.load_state_dict(theirs.weights)
+        translator = Translator(TorchEngine([network]), theirs.tokenizer, config.decode)
+        outputs.append([each.text for each in translator.translate_pairs(pairs)])
+        models.append(theirs._replace(config=config))
+    chrf = compare(outputs[0], outputs[1], [pair.target for pair in pairs])[1]
+    is_better = chrf.p_value < MAX_P_VALUE and chrf.second.value > chrf.first.value
+    said = (
+        f"Positions: chrF {chrf.second.value:.1f} with Marian's own rates, {chrf.first.value:.1f} with those of "
+        f"transformers (p = {chrf.p_value:.3f}); {'Marian' if is_better else 'transformers'} is followed."
+    )
+    return models[is_better], said
 
 
 def _compare(
@@ -94,7 +134,7 @@ def _compare(
         raise
     except Exception as error:  # a program raises exceptions of many classes for a damaged folder
         raise UserError(
-            f"The original's program can't open {original}, so nothing was compared or written: "
+            f"{theirs.family.program} can't open {original}, so nothing was compared or written: "
             f"{type(error).__name__}: {' '.join(str(error).split())}"
         ) from None
 

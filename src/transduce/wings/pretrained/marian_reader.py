@@ -28,7 +28,7 @@ from transduce.wings.pretrained.marian_vocabulary import Vocabulary
 from transduce.wings.pretrained.original import MIN_BIAS, Original, output_bias
 from transduce.wings.pretrained.reading import ANOTHER_COPY
 
-NATIVE = MARIAN._replace(title="native Marian")
+NATIVE = MARIAN._replace(title="native Marian", program="pymarian")
 Arrays = Mapping[str, NDArray[Any]]
 
 
