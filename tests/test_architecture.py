@@ -88,6 +88,7 @@ OPTIONAL = {
     "ray",
     "scipy",
     "py3langid",
+    "pymarian",
     "sentencex",
     "starlette",
     "transformers",

@@ -20,8 +20,8 @@ from transduce.wings.export import marian, marian_native
 from transduce.wings.export.parity import Output, Runner
 from transduce.wings.export.readme import fill
 
-MODEL, DESCRIPTION = "model.npz", f"model.npz.{marian_native.DESCRIPTION}"
-JOINT_MODEL = "vocab.spm"
+NATIVE_WEIGHTS, DESCRIPTION_FILE = "model.npz", f"model.npz.{marian_native.DESCRIPTION_SUFFIX}"
+JOINT_VOCABULARY_FILE = "vocab.spm"
 ABSENT = -1  # in place of our id for an id of Marian's that our vocabulary lacks
 # Options of Marian that say nothing about these models, but that it looks for.
 OTHER_OPTIONS: dict[str, object] = {
@@ -58,7 +58,7 @@ OTHER_OPTIONS: dict[str, object] = {
 
 def usage(model: Bundle) -> str:
     """The Markdown text that explains how to use the folder."""
-    return fill("marian", beam_size=model.config.decode.beam_size, description=DESCRIPTION)
+    return fill("marian", beam_size=model.config.decode.beam_size, description=DESCRIPTION_FILE)
 
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG001
@@ -72,17 +72,17 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
     options = "".join(_yaml(_options(config, [len(ids) for ids in rows]))).encode() + b"\0"
     weights = _weights(model, rows)
     weights[marian_native.OPTIONS_KEY] = np.frombuffer(options, dtype=np.int8)
-    np.savez(folder / MODEL, allow_pickle=False, **weights)
+    np.savez(folder / NATIVE_WEIGHTS, allow_pickle=False, **weights)
     decode = config.decode
     described = {
         "relative-paths": "true",
-        "models": [MODEL],
+        "models": [NATIVE_WEIGHTS],
         "vocabs": names,
         "beam-size": decode.beam_size,
         "normalize": decode.length_penalty,
         "word-penalty": 0,
     }
-    (folder / DESCRIPTION).write_text("".join(_yaml(described)), encoding="utf-8")
+    (folder / DESCRIPTION_FILE).write_text("".join(_yaml(described)), encoding="utf-8")
 
 
 def ids_by_marian(side: Vocabulary) -> list[int]:
@@ -94,18 +94,24 @@ def ids_by_marian(side: Vocabulary) -> list[int]:
 
 def _names(config: RunConfig) -> list[str]:
     separate = [marian.SOURCE_MODEL, marian.TARGET_MODEL]
-    return separate if config.model.source_vocab_size else [JOINT_MODEL, JOINT_MODEL]
+    return (
+        separate
+        if config.model.source_vocab_size
+        else [JOINT_VOCABULARY_FILE, JOINT_VOCABULARY_FILE]
+    )
 
 
 def _options(config: RunConfig, sizes: list[int]) -> dict[str, object]:
     model = config.model
-    activations = {ours: theirs for theirs, ours in marian_native.ACTIVATIONS.items()}
+    activations = {ours: theirs for theirs, ours in marian_native.NATIVE_ACTIVATIONS.items()}
     is_joint = not model.source_vocab_size
     fixed = {
         name: '""' if allowed[0] == "" else allowed[0]
-        for name, allowed in marian_native.FIXED_VALUES.items()
+        for name, allowed in marian_native.FIXED_OPTIONS.items()
     }
-    sizes_of_model = {name: getattr(model, ours) for name, ours in marian_native.SIZES.items()}
+    sizes_of_model = {
+        name: getattr(model, ours) for name, ours in marian_native.SIZE_OPTIONS.items()
+    }
     return {
         **OTHER_OPTIONS,
         **fixed,
@@ -137,17 +143,17 @@ def _weights(model: Bundle, rows: list[list[int]]) -> dict[str, Any]:
         for entry in marian_native.layers(model.config.model)
     }
     source, target = rows
-    tables = {marian_native.EMBEDDING: ("embedding.weight", target)}
+    tables = {marian_native.SHARED_TABLE: ("embedding.weight", target)}
     if network.source_embedding is not None:
         tables = {
-            marian_native.TARGET_EMBEDDING: ("embedding.weight", target),
-            marian_native.SOURCE_EMBEDDING: ("source_embedding.weight", source),
+            marian_native.TARGET_TABLE: ("embedding.weight", target),
+            marian_native.SOURCE_TABLE: ("source_embedding.weight", source),
         }
     for name, (ours, ids) in tables.items():
         weights[name] = _rows(marian.to_theirs(own[ours], 1), ids, 0.0).numpy()
     bias = own.get("output_bias", torch.zeros(len(own["embedding.weight"])))[:, None].clone()
     bias[[PAD, BOS]] = FORBIDDEN_LOGIT  # they are no part of a translation
-    weights[marian_native.OUTPUT_BIAS] = _rows(bias, target, FORBIDDEN_LOGIT).T.contiguous().numpy()
+    weights[marian_native.NATIVE_BIAS] = _rows(bias, target, FORBIDDEN_LOGIT).T.contiguous().numpy()
     return weights
 
 
@@ -162,7 +168,7 @@ def open_runner(folder: Path) -> Runner | None:
         return None
     import pymarian
 
-    [file] = folder.glob(f"*{marian_native.DESCRIPTION}")
+    [file] = folder.glob(f"*{marian_native.DESCRIPTION_SUFFIX}")
     described = marian_native.parse_yaml(file.read_text(encoding="utf-8"))
     vocabularies = [str(folder / name) for name in described["vocabs"]]
     # Marian itself splits and joins texts only with vocabularies of SentencePiece, and its pieces shall be compared.

@@ -13,19 +13,24 @@ from transduce.wings.export.marian import Entry
 
 # The entry of a .npz file with the options of the model, as YAML text.
 OPTIONS_KEY = "special:model.yml"
-EMBEDDING, SOURCE_EMBEDDING, TARGET_EMBEDDING = "Wemb", "encoder_Wemb", "decoder_Wemb"
-OUTPUT_BIAS = "decoder_ff_logit_out_b"
-DESCRIPTION = "decoder.yml"  # the end of the name of the file that names model and vocabularies
-SIZES = {  # Marian's option -> ours
+SHARED_TABLE, SOURCE_TABLE, TARGET_TABLE = "Wemb", "encoder_Wemb", "decoder_Wemb"
+NATIVE_BIAS = "decoder_ff_logit_out_b"
+DESCRIPTION_SUFFIX = (
+    "decoder.yml"  # the end of the name of the file that names model and vocabularies
+)
+SIZE_OPTIONS = {  # Marian's option -> ours
     "dim-emb": "d_model",
     "enc-depth": "num_encoder_layers",
     "dec-depth": "num_decoder_layers",
     "transformer-dim-ffn": "d_ff",
     "transformer-heads": "num_heads",
 }
-ACTIVATIONS = {"relu": "relu", "swish": "silu"}  # Marian's gelu is another function than ours
+NATIVE_ACTIVATIONS = {
+    "relu": "relu",
+    "swish": "silu",
+}  # Marian's gelu is another function than ours
 # Options that all supported models share, and the values that mean the same.
-FIXED_VALUES: dict[str, tuple[object, ...]] = {
+FIXED_OPTIONS: dict[str, tuple[object, ...]] = {
     "type": ("transformer",),
     # With preprocess "n", Marian normalises the queries of self-attention, but neither its keys nor its values.
     "transformer-preprocess": ("",),
@@ -49,7 +54,7 @@ FIXED_VALUES: dict[str, tuple[object, ...]] = {
     "right-left": ("false",),
     "ulr": ("false",),
 }
-NAME = re.compile(
+WEIGHT_NAME = re.compile(
     r"model\.(?P<stack>\w+?)\.layers\.(?P<layer>\d+)\.(?P<part>[\w.]+)\.(?P<kind>\w+)"
 )
 SUBLAYERS = {"self_attn": "self", "encoder_attn": "context", "final": "ffn"}
@@ -64,8 +69,9 @@ def parse_yaml(text: str) -> Yaml:
     key = ""
     for line in text.replace("\0", "").splitlines():
         item = line.strip()
-        if item.startswith("- ") and isinstance(each := options.get(key), list):
-            each.append(item[2:].strip("\"'"))
+        listed = options.get(key)
+        if item.startswith("- ") and isinstance(listed, list):
+            listed.append(item[2:].strip("\"'"))
         elif item == "[]":
             options[key] = []
         elif ":" in item:
@@ -82,12 +88,12 @@ def layers(config: ModelConfig) -> Iterator[Entry]:
 
 def native_name(name: str) -> str:
     """Marian's name of a weight that has a name in Hugging Face's format."""
-    found = NAME.fullmatch(name)
+    found = WEIGHT_NAME.fullmatch(name)
     assert found
-    stack, part = found["stack"], found["part"]
+    part = found["part"]
     is_matrix = found["kind"] == "weight"
     kind = "scale" if is_matrix else "bias"
-    prefix = f"{stack}_l{int(found['layer']) + 1}"
+    prefix = f"{found['stack']}_l{int(found['layer']) + 1}"
     letter = "W" if is_matrix else "b"
     if part.startswith("fc"):
         return f"{prefix}_ffn_{letter}{part[-1]}"

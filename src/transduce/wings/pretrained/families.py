@@ -8,7 +8,6 @@ from transduce.system.errors import Hint, UserError
 from transduce.wings.export import marian
 
 FAIRSEQ_OPTIONS: dict[str, Any] = {"model.norm": "pre", "model.target_tag": True}
-ACTIVATIONS = {**marian.MARIAN_ACTIVATIONS}
 
 
 class Family(NamedTuple):
@@ -30,7 +29,7 @@ COMMON_VALUES: dict[str, tuple[object, ...]] = {
     "scale_embedding": (True,),
     "tie_word_embeddings": (True,),
     "quantization_config": (None,),
-    "activation_function": tuple(ACTIVATIONS),
+    "activation_function": tuple(marian.MARIAN_ACTIVATIONS),
 }
 MARIAN = Family(
     "Marian",
@@ -51,7 +50,7 @@ M2M = Family(
     first_position=2,
 )
 NLLB = M2M._replace(title="NLLB-200", licence="cc-by-nc-4.0")
-SMALL = M2M._replace(title="SMaLL-100", options={**M2M.options, "model.target_tag": False})
+SMALL_100 = M2M._replace(title="SMaLL-100", options={**M2M.options, "model.target_tag": False})
 MBART = Family(
     "mBART-50",
     {**FAIRSEQ_OPTIONS, "model.positions": "learned", "model.embedding_norm": True},
@@ -59,7 +58,7 @@ MBART = Family(
     first_position=2,
 )
 KNOWN = "Marian (OPUS-MT), M2M-100, NLLB-200, SMaLL-100 and mBART-50"
-FAMILIES = {"marian": MARIAN, "m2m_100": M2M, "mbart": MBART}
+BY_MODEL_TYPE = {"marian": MARIAN, "m2m_100": M2M, "mbart": MBART}
 # By what their files say instead: why they can't be imported.
 REFUSED = {
     "t5": "its attention adds learnt distances to the scores",
@@ -71,7 +70,7 @@ def family_of(folder: Path, config: Mapping[str, Any], described: Mapping[str, A
     """The family of a model with these configuration files. Raises UserError for other models."""
     kind = config.get("model_type")
     tokenizer = str(described.get("tokenizer_class") or "").removesuffix("Fast")
-    family = FAMILIES.get(str(kind))
+    family = BY_MODEL_TYPE.get(str(kind))
     why = REFUSED.get(str(kind), "")
     if tokenizer == "MBartTokenizer":
         why = "mBART-25 reads the language after the text; mBART-50 can be imported"
@@ -86,7 +85,7 @@ def family_of(folder: Path, config: Mapping[str, Any], described: Mapping[str, A
     if family is M2M and tokenizer == "NllbTokenizer":
         return NLLB
     is_small = tokenizer == "SMALL100Tokenizer" or (folder / "tokenization_small100.py").exists()
-    return SMALL if family is M2M and is_small else family
+    return SMALL_100 if family is M2M and is_small else family
 
 
 def check(file: Path, family: Family, config: Mapping[str, Any]) -> None:

@@ -111,7 +111,7 @@ def _multilingual(
         model = trimmed(model, wishes.texts, wishes.trim)
         never = {*unused(model)}
         pieces = {piece: row for piece, row in pieces.items() if piece not in never}
-    start = config.get("decoder_start_token_id", multilingual.SPECIAL["</s>"])
+    start = config.get("decoder_start_token_id", multilingual.SPECIAL_ROWS["</s>"])
     try:
         vocabulary, rows = multilingual.vocabulary(
             model, pieces, languages.rows, start, own=bool(family.options["model.target_tag"])

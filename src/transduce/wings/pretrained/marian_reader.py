@@ -34,7 +34,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 def description_of(folder: Path) -> Path | None:
     """The file that names the model and the vocabularies; None if the folder holds no model of Marian's own format."""
-    return next(iter(sorted(folder.glob(f"*{marian_native.DESCRIPTION}"))), None)
+    return next(iter(sorted(folder.glob(f"*{marian_native.DESCRIPTION_SUFFIX}"))), None)
 
 
 def read(folder: Path, source: str, target: str) -> Original:
@@ -56,7 +56,7 @@ def read(folder: Path, source: str, target: str) -> Original:
         raise UserError(f"{file} names {len(vocabularies)} vocabularies, not 2.")
     arrays = _read_arrays(weights_file)
     options = _options(weights_file, arrays)
-    is_joint = marian_native.EMBEDDING in arrays
+    is_joint = marian_native.SHARED_TABLE in arrays
     sides = [_side(path) for path in vocabularies]
     tokenizer = _tokenizer(folder, vocabularies, sides, is_joint=is_joint)
     directions = marian_vocabulary.directions_of({}, sides[0], source, target)
@@ -93,7 +93,9 @@ def _files(folder: Path, described: marian_native.Yaml, key: str) -> list[Path]:
     """The files that a description names, in `folder`; raises UserError if one is missing."""
     names = described.get(key)
     if not isinstance(names, list) or not names:
-        raise UserError(f"{folder} is damaged: its {marian_native.DESCRIPTION} has no {key}.")
+        raise UserError(
+            f"{folder} is damaged: its {marian_native.DESCRIPTION_SUFFIX} has no {key}."
+        )
     files = [folder / Path(name).name for name in names]
     for file in files:
         if not file.exists():
@@ -123,25 +125,25 @@ def _options(file: Path, arrays: Arrays) -> dict[str, Any]:
     options = marian_native.parse_yaml(
         arrays[marian_native.OPTIONS_KEY].tobytes().decode(errors="replace")
     )
-    for name, allowed in marian_native.FIXED_VALUES.items():
+    for name, allowed in marian_native.FIXED_OPTIONS.items():
         value = options.get(name, allowed[0]) or type(allowed[0])()
         if value not in allowed:
             raise UserError(f"{file}: {name} is {value!r}; only {allowed[0]!r} can be imported.")
     activation = str(options.get("transformer-ffn-activation"))
-    if activation not in marian_native.ACTIVATIONS:
-        known = " and ".join(marian_native.ACTIVATIONS)
+    if activation not in marian_native.NATIVE_ACTIVATIONS:
+        known = " and ".join(marian_native.NATIVE_ACTIVATIONS)
         raise UserError(
             f"{file}: transformer-ffn-activation is {activation}; only {known} can be imported."
         )
     sizes = {}
-    for theirs, ours in marian_native.SIZES.items():
+    for theirs, ours in marian_native.SIZE_OPTIONS.items():
         value = options.get(theirs)
         if not isinstance(value, str) or not value.isdecimal():
             raise UserError(f"{file}: {theirs} is missing or not a whole number.", ANOTHER_COPY)
         sizes[f"model.{ours}"] = int(value)
     return {
         **sizes,
-        "model.activation": marian_native.ACTIVATIONS[activation],
+        "model.activation": marian_native.NATIVE_ACTIVATIONS[activation],
         "model.positions": "t2t",
         "model.zero_start": True,
         "model.output_bias": True,
@@ -218,17 +220,17 @@ def _weights(
     with torch.device("meta"):
         own = Transformer(config.model).state_dict()
     names = {entry.ours: entry for entry in marian_native.layers(config.model)}
-    is_joint = marian_native.EMBEDDING in arrays
+    is_joint = marian_native.SHARED_TABLE in arrays
     tables = (
-        {"embedding.weight": (marian_native.EMBEDDING, sides[1])}
+        {"embedding.weight": (marian_native.SHARED_TABLE, sides[1])}
         if is_joint
         else {
-            "embedding.weight": (marian_native.TARGET_EMBEDDING, sides[1]),
-            "source_embedding.weight": (marian_native.SOURCE_EMBEDDING, sides[0]),
+            "embedding.weight": (marian_native.TARGET_TABLE, sides[1]),
+            "source_embedding.weight": (marian_native.SOURCE_TABLE, sides[0]),
         }
     )
     known = {entry.theirs for entry in names.values()} | {name for name, _ in tables.values()}
-    known |= {marian_native.OUTPUT_BIAS, marian_native.OPTIONS_KEY}
+    known |= {marian_native.NATIVE_BIAS, marian_native.OPTIONS_KEY}
     for name in sorted(arrays.keys() - known):
         raise UserError(
             f"{file}: the weight {name} has no counterpart in transduce; the model can't be imported."
@@ -246,9 +248,9 @@ def _weights(
             raise UserError(f"{file}: {name} has fewer rows than the vocabulary.", ANOTHER_COPY)
         zeros = torch.zeros(1, matrix.size(1))
         weights[ours] = marian.to_ours(torch.cat((matrix, zeros)), 1)[side.rows]
-    bias = torch.zeros(len(matrix)) if marian_native.OUTPUT_BIAS not in arrays else None
+    bias = torch.zeros(len(matrix)) if marian_native.NATIVE_BIAS not in arrays else None
     if bias is None:
-        bias = _array(file, arrays, marian_native.OUTPUT_BIAS)[0]
+        bias = _array(file, arrays, marian_native.NATIVE_BIAS)[0]
     weights["output_bias"] = output_bias(torch.cat((bias, torch.tensor([MIN_BIAS]))), sides[1].rows)
     return {name: weight.contiguous() for name, weight in weights.items()}
 

@@ -15,9 +15,9 @@ from transduce.tokens.vocabulary import LANGUAGE_TAG, OWN_TAG, open_model
 from transduce.wings.pretrained.reading import ANOTHER_COPY, read_json
 
 PIECES_MODEL, VOCABULARY_FILE = "sentencepiece.bpe.model", "vocab.json"
-SPECIAL = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
+SPECIAL_ROWS = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
 # __de__ in M2M-100 and SMaLL-100, deu_Latn in NLLB-200, de_DE in mBART-50
-CODE = re.compile(r"__(\w+)__|([a-z]{2,3}_[A-Z][A-Za-z]{1,3})")
+LANGUAGE_PIECE = re.compile(r"__(\w+)__|([a-z]{2,3}_[A-Z][A-Za-z]{1,3})")
 SHOWN_CODES = 10
 
 
@@ -105,7 +105,7 @@ def _rows_of_codes(folder: Path, title: str, first: int) -> dict[str, int]:
         rows = {
             found[1] or found[2]: row
             for piece, row in known
-            if (found := CODE.fullmatch(str(piece))) and type(row) is int
+            if (found := LANGUAGE_PIECE.fullmatch(str(piece))) and type(row) is int
         }
         if rows:
             return rows
@@ -113,7 +113,7 @@ def _rows_of_codes(folder: Path, title: str, first: int) -> dict[str, int]:
 
 
 def _codes(pieces: Iterable[str]) -> list[str]:
-    return [piece for piece in dict.fromkeys(pieces) if CODE.fullmatch(piece)]
+    return [piece for piece in dict.fromkeys(pieces) if LANGUAGE_PIECE.fullmatch(piece)]
 
 
 def usual_codes(title: str) -> list[str]:
@@ -145,9 +145,13 @@ def read_pieces(folder: Path) -> tuple[bytes, dict[str, int]]:
             raise UserError(
                 f"{folder / VOCABULARY_FILE}: an id is not a whole number.", ANOTHER_COPY
             )
-        return model, {piece: row for piece, row in rows.items() if not CODE.fullmatch(piece)}
-    others = range(len(SPECIAL) - 1, processor.get_piece_size())  # the model itself has no padding
-    return model, SPECIAL | {processor.id_to_piece(token): token + 1 for token in others}
+        return model, {
+            piece: row for piece, row in rows.items() if not LANGUAGE_PIECE.fullmatch(piece)
+        }
+    others = range(
+        len(SPECIAL_ROWS) - 1, processor.get_piece_size()
+    )  # the model itself has no padding
+    return model, SPECIAL_ROWS | {processor.id_to_piece(token): token + 1 for token in others}
 
 
 def vocabulary(
@@ -158,8 +162,8 @@ def vocabulary(
     `start` is the row that begins a translation. `own`: each side begins with the tag of its own language.
     """
     tag = OWN_TAG if own else LANGUAGE_TAG
-    special = [SPECIAL["<pad>"], start, SPECIAL["</s>"], SPECIAL["<unk>"]]
-    taken = {*SPECIAL.values()}
+    special = [SPECIAL_ROWS["<pad>"], start, SPECIAL_ROWS["</s>"], SPECIAL_ROWS["<unk>"]]
+    taken = {*SPECIAL_ROWS.values()}
     others = {piece: row for piece, row in pieces.items() if row not in taken}
     names = ["<pad>", "<s>", "</s>", "<unk>", *map(tag.format, languages), *others]
     return ImportedVocabulary(model, names), [*special, *languages.values(), *others.values()]

@@ -12,7 +12,7 @@ from transduce.text.pairs import Pair
 from transduce.tokens.batching import batches
 from transduce.wings.export.huggingface import BATCH_TOKENS
 from transduce.wings.export.parity import Output, Runner
-from transduce.wings.pretrained.families import SMALL
+from transduce.wings.pretrained.families import SMALL_100
 from transduce.wings.pretrained.original import Original
 
 
@@ -27,7 +27,7 @@ def open_original(folder: Path, imported: Original) -> Runner:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     # SMaLL-100's own tokenizer is a program in its folder, which is not run.
-    opener = M2M100Tokenizer if imported.family is SMALL else AutoTokenizer
+    opener = M2M100Tokenizer if imported.family is SMALL_100 else AutoTokenizer
     splitter = opener.from_pretrained(str(folder), local_files_only=True)
     network = AutoModelForSeq2SeqLM.from_pretrained(
         str(folder), local_files_only=True, torch_dtype=torch.float32

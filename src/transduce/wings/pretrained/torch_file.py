@@ -35,11 +35,11 @@ STORAGE_TYPES = {
     "torch BFloat16Storage": torch.bfloat16,
     "torch DoubleStorage": torch.float64,
 }
-NAMES = {ORDERED_DICT, REBUILD_TENSOR, REBUILD_PARAMETER, *STORAGE_TYPES}
+KNOWN_NAMES = {ORDERED_DICT, REBUILD_TENSOR, REBUILD_PARAMETER, *STORAGE_TYPES}
 CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 # Opcodes that push their argument.
-VALUES = {"BININT", "BININT1", "BININT2", "LONG1", "BINUNICODE"}
+VALUE_STEPS = {"BININT", "BININT1", "BININT2", "LONG1", "BINUNICODE"}
 
 
 class Name(NamedTuple):
@@ -205,7 +205,7 @@ class Machine:
         return value
 
     def step(self, opcode: str, argument: Any) -> None:
-        if opcode in VALUES:
+        if opcode in VALUE_STEPS:
             self.stack.append(argument)
         elif opcode in CONSTANTS:
             self.stack.append(CONSTANTS[opcode])
@@ -262,7 +262,7 @@ class Machine:
 
 def checked(name: str) -> str:
     """A module and a name in it. Raises ValueError if no weights need it."""
-    if name not in NAMES:
+    if name not in KNOWN_NAMES:
         raise ValueError(
             f"it names '{name.replace(' ', '.'):.80}', which weights of floating-point numbers don't need"
         )

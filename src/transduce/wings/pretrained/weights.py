@@ -16,14 +16,14 @@ READERS: dict[str, Callable[[Path], dict[str, Tensor]]] = {
     "model.safetensors": load_file,
     "pytorch_model.bin": read_torch_file,
 }
-INDEX = ".index.json"
+SHARD_INDEX = ".index.json"
 
 
 def files_of(folder: Path) -> list[Path]:
     """The files that hold a model's weights. Raises UserError if there is none, or if a shard is missing."""
     for name in READERS:
         file = folder / name
-        index = folder / f"{name}{INDEX}"
+        index = folder / f"{name}{SHARD_INDEX}"
         if file.exists():
             return [file]
         if index.exists():
