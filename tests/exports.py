@@ -31,6 +31,8 @@ MODELS: dict[str, dict[str, Any]] = {
     },
     "gelu and a bias": {"model.activation": "gelu", "model.output_bias": True},
     "separate": {},
+    "marian": {"model.positions": "t2t", "model.zero_start": True, "model.activation": "silu"},
+    "separate marian": {"model.positions": "t2t", "model.zero_start": True},
     "placeholder tokens": {"data.placeholders": "masked"},
     "separate placeholder tokens": {"data.placeholders": "masked"},
     "pre": {"model.norm": "pre"},

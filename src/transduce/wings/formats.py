@@ -24,8 +24,6 @@ VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that
     "model.d_k":               [ZERO,            ZERO,             ZERO,             None,            ZERO],
     "model.d_v":               [ZERO,            ZERO,             ZERO,             None,            ZERO],
     "model.norm":              [None,            None,             ("post",),        None,            ("post",)],
-    "model.positions":         [None,            None,             ("sinusoidal",),  NOT_SHIFTED,     ("t2t",)],
-    "model.zero_start":        [None,            None,             (False,),         (False,),        (True,)],
     "model.embedding_norm":    [None,            None,             (False,),         (False,),        (False,)],
     "model.target_tag":        [None,            None,             (False,),         (False,),        (False,)],
     "model.activation":        [None,            None,             ("relu", "gelu", "silu"), None,    ("relu", "silu")],
@@ -34,6 +32,8 @@ VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that
     "model.bias":              [None,            None,             (True,),          None,            (True,)],
     "model.source_vocab_size": [None,            ZERO,             None,             None,            None],
     "data.directions":         [None,            ((),),            None,             None,            None],
+    "model.positions":         [None,            None,             ("sinusoidal",),  NOT_SHIFTED,     ("t2t",)],
+    "model.zero_start":        [None,            None,             (False,),         (False,),        (True,)],
 }  # fmt: skip
 MARIAN_OPTIONS = "it needs a model trained with model.positions=t2t and model.zero_start=true"
 REASONS_BY_OPTION = {

@@ -72,6 +72,8 @@ def test_refused_formats_match_the_documented_table(models):
         "silu": everything,
         "gelu and a bias": everything,
         "separate": ["ctranslate2", "huggingface", "onnx"],
+        "marian": ["ctranslate2", "argos", "marian"],
+        "separate marian": ["ctranslate2", "marian"],
         "placeholder tokens": everything,
         "separate placeholder tokens": ["ctranslate2", "huggingface", "onnx"],
         "pre": ["ctranslate2", "argos", "onnx"],
@@ -90,10 +92,10 @@ def test_refused_formats_match_the_documented_table(models):
             refusal = refuse_config(form, config)
             assert refusal and option in refusal.reason
     for form in FORMATS:
+        needed = MODELS["marian"] if form == "marian" else {}
         # As 0.
-        assert not refuse_config(
-            form, configure({"model.d_k": 64, "model.d_v": 64, "model.num_kv_heads": 8})
-        )
+        sizes = {"model.d_k": 64, "model.d_v": 64, "model.num_kv_heads": 8}
+        assert not refuse_config(form, configure({**needed, **sizes}))
     assert set(VALUES_BY_OPTION) <= {option.name for option in options()}
 
 

@@ -153,7 +153,10 @@ def _options(file: Path, arrays: Arrays) -> dict[str, Any]:
 def _side(file: Path) -> Vocabulary:
     """The pieces of a vocabulary in the order of our ids, and their rows. Our PAD and BOS have the row -1: zeros."""
     if file.suffix == ".spm":
-        processor = open_model(_read_bytes(file))
+        try:
+            processor = open_model(_read_bytes(file))
+        except ValueError as error:
+            raise UserError(f"{file} can't be used: {error}.", ANOTHER_COPY) from None
         ids = {processor.id_to_piece(i): i for i in range(processor.get_piece_size())}
     else:
         ids = _read_ids(file)
