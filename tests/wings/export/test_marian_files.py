@@ -70,10 +70,10 @@ def test_an_import_of_marian_can_be_tuned_and_exported_again(exported, tmp_path)
     one, other = (np.load(folder / "model.npz") for folder in (exported, tmp_path))
     assert one.files == other.files
     for name in one.files:
-        differs = (one[name] != other[name]).any(axis=-1)
-        assert not differs[
-            2:
-        ].any()  # the rows of padding and of the start, which Marian never reads
+        differs = one[name] != other[name]
+        if name == "Wemb":  # of padding and of the start, which Marian never reads
+            differs = differs[2:]
+        assert not differs.any()
 
 
 def test_names_of_weights_by_hand():
