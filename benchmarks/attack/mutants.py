@@ -69,6 +69,7 @@ OWN_TESTS = {
     "tokens/vocabulary.py": ("tokens/test_vocabulary.py", "tokens/test_tokenizer.py"),
     "decoding/plan.py": ("decoding/test_plan.py", "decoding/test_translator.py"),
     "decoding/searcher.py": ("decoding/test_searcher.py", "decoding/test_translator.py"),
+    "decoding/torch_engine.py": ("decoding/test_torch_engine.py", "decoding/test_loading.py"),
     "inline/placeholder_removal.py": ("inline/test_placeholders.py",),
     "wings/corpora/fetch/table.py": ("wings/corpora/test_fetch.py",),
     "wings/documents/tmx.py": ("wings/documents/test_memories.py",),
@@ -80,6 +81,11 @@ OWN_TESTS = {
         f"wings/serving/test_{name}.py" for name in ("service", "serving", "limits")
     ),
     "wings/serving/batching.py": ("wings/serving/test_request_batching.py",),
+    "wings/terms/enforce.py": (
+        "wings/terms/test_enforce.py",
+        "wings/terms/test_glossary.py",
+        "wings/terms/test_constraints.py",
+    ),
     "wings/terms/placement.py": ("wings/terms/test_placement.py", "wings/terms/test_glossary.py"),
 }
 PLANTED = "planted"  # as an area: by hand

@@ -122,6 +122,32 @@ def test_repeated_texts_are_planned_once_and_options_depend_on_marks():
     assert Plan(["", " "], "en").translate(translate) == []
 
 
+def test_only_sentences_with_marks_need_alternatives_and_most_need_links():
+    """A placeholder that the sentence keeps needs no links; a tag, and a place to restore a placeholder, do."""
+    texts = ["A dog.", "A {0} dog.", "A <b>dog</b>.", "A {0} <b>dog</b>."]
+
+    def options_by_text(**changed):
+        plan = Plan(texts, "en", kinds=[PLAIN_TEXT] * 2 + [MARKUP_TEXT] * 2, **changed)
+        found = {}
+        for group in plan.groups:
+            for sentence, text in zip(group.select(plan.sentences), group.texts, strict=True):
+                assert "dog" in sentence and ("{0}" in sentence) <= ("{0}" in texts[text])
+                its = "{0}" in sentence, group.options.n_best, group.options.align
+                found.setdefault(text, []).append(its)
+        return [sorted(found[i]) for i in range(4)]
+
+    counts = (1, 2, 1, 2)
+    plain = [(False, 1, False)]
+    tagged, both = [(False, 4, True)], [(False, 4, True), (True, 4, True)]
+    kept = [(False, 4, True), (True, 4, False)]
+    assert options_by_text(beam_size=4) == [plain, kept, tagged, both]
+    unaligned = options_by_text(beam_size=4, can_align=False)
+    assert [{each[1:] for each in its} for its in unaligned] == [{(1, False)}, *[{(4, False)}] * 3]
+    links = TranslationOptions(5, align=True)
+    asked = options_by_text(beam_size=4, can_align=False, options=links)
+    assert [[each[1:] for each in its] for its in asked] == [[(5, True)] * n for n in counts]
+
+
 def test_sentences_that_are_too_long_are_cut_or_copied():
     def lengths(some):
         return [len(text.split()) for text in some]

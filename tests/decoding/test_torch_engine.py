@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -12,13 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines import SMALL, SOURCES, converted, lively, search
+from models import make_model, publish_model
 from transduce.config.schema import EOS, DecodeConfig, with_options
 from transduce.decoding import torch_engine
-from transduce.decoding.alignment_layer import source_attention
-from transduce.decoding.torch_engine import MAX_WORKERS, MIN_REQUEST_TOKENS, SLACK, TorchEngine
+from transduce.decoding.alignment_layer import ALIGNMENT_LAYER, source_attention
+from transduce.decoding.loading import describe_models
+from transduce.decoding.torch_engine import (
+    MAX_WORKERS,
+    MIN_REQUEST_TOKENS,
+    SLACK,
+    TorchEngine,
+    open_engine,
+)
 from transduce.decoding.types import NBestLists, Request, length_penalty
 from transduce.model.build import build
 from transduce.model.seq2seq import make_batch
+from transduce.model_folder import load as load_model
 
 KINDS = {
     "post": SMALL,
@@ -211,3 +221,27 @@ def test_no_batch_of_forced_decoding_is_large(monkeypatch):
         assert [*chain(*found)] == pytest.approx([*chain(*expected)], abs=1e-4)
         assert {len(batch.src) for batch in seen[:-1]} <= {rows} and len(seen[-1].src) <= rows
     assert engine.log_probs([], []) == []
+
+
+def test_an_engine_is_opened_with_the_settings_of_its_models(tmp_path, monkeypatch):
+    """The number of threads, and for each model the layer that aligns words; from any working directory."""
+    made = load_model(make_model(tmp_path / "model", {}, updates=1))
+    folders = [tmp_path / "first", tmp_path / "last"]
+    for layer, folder in enumerate(folders):
+        metrics = {ALIGNMENT_LAYER: layer}
+        publish_model(folder, made.config, made.tokenizer, made.model.state_dict(), metrics)
+    monkeypatch.chdir(tmp_path)
+    described = describe_models([Path(folder.name) for folder in folders], {})
+    before = torch.get_num_threads()
+    try:
+        engine = open_engine(described._replace(threads=before + 2, device="cpu"))
+        assert torch.get_num_threads() == before + 2
+        assert open_engine(described, name="other").name == "other"
+        assert torch.get_num_threads() == before + 2, "the engine chooses, and keeps the number"
+    finally:
+        torch.set_num_threads(before)
+    assert open_engine(described._replace(device="meta")).device.type == "meta"
+    monkeypatch.chdir("/")
+    assert (engine.name, engine.device.type) == ("torch", "cpu")
+    expected = TorchEngine([made.model] * 2, layers=lambda: [0, 1]).attention([[5, 6]], [[7, 8, 9]])
+    assert engine.attention([[5, 6]], [[7, 8, 9]])[0] == pytest.approx(expected[0])

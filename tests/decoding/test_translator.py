@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from aligned import lively as small_and_lively
 from phrases import CONFIG, SOURCES, TARGETS, WORDS, german, model_config, own, phrases
-from transduce.config.schema import EOS, DataConfig, DecodeConfig
+from transduce.config.schema import EOS, PLACEHOLDER_TOKENS, DataConfig, DecodeConfig
 from transduce.decoding import translator as translator_module
 from transduce.decoding.confidence import MIN_AREA
 from transduce.decoding.directions import Scores
@@ -648,3 +648,37 @@ def test_probabilities_by_hand(several):
         translator.score(["a", "b"], ["c"])
     with pytest.raises(UserError, match="Text 2 contains a line break"):
         translator.score(["a", "b"], ["c", "d\ne"])
+
+
+def test_only_a_model_with_placeholder_tokens_scores_masked_texts(model, tokenizer):
+    """A pair whose placeholders do not match is scored as it is, and so is what is masked already."""
+    tokens = PLACEHOLDER_TOKENS
+    masking = Tokenizer.train(
+        SOURCES, TARGETS, vocab_size=340 + len(tokens), placeholder_tokens=tokens
+    )
+    translator = own([build(model_config(masking))], masking, CONFIG)
+    pairs = [("dog {0}", "Hund {0}"), ("dog {0}", "Hund"), ("dog", "Hund")]
+    plain = translator.score(*zip(*pairs, strict=True), masked=True)
+    [shared] = translator.score([f"dog {tokens[0]}"], [f"Hund {tokens[0]}"], masked=True)
+    found = translator.score(*zip(*pairs, strict=True))
+    assert [each.num_tokens for each in found] == [
+        shared.num_tokens,
+        *(each.num_tokens for each in plain[1:]),
+    ]
+    assert [each.log_prob for each in found] == pytest.approx(
+        [shared.log_prob, *(each.log_prob for each in plain[1:])], abs=1e-4
+    )
+    assert shared.log_prob != pytest.approx(plain[0].log_prob)
+    unmasked = own([model], tokenizer, CONFIG)
+    assert unmasked.score(["dog {0}"], ["Hund {0}"]) == unmasked.score(
+        ["dog {0}"], ["Hund {0}"], masked=True
+    )
+
+
+def test_symbols_that_the_model_can_not_translate_are_carried_over(translator):
+    """Beside words, and in a list of texts that have none."""
+    texts = ["red ♪ dog", "dog", "-", "red house"]
+    symbol, *others = translator.translate(texts)
+    assert "♪" in symbol.text
+    assert [symbol] == translator.translate(texts[:1])
+    assert others == translator.translate(texts[1:])

@@ -1,8 +1,14 @@
 """Tests of transduce/decoding/types.py."""
 
+from dataclasses import replace
+
 import pytest
 
+from engines import SMALL, lively
+from phrases import CONFIG, SOURCES, TARGETS, own
 from transduce.decoding.types import (
+    PLAIN_SEARCH,
+    Request,
     Sentences,
     Term,
     TranslationOptions,
@@ -11,6 +17,7 @@ from transduce.decoding.types import (
     length_penalty,
 )
 from transduce.system.errors import UserError
+from transduce.tokens.tokenizer import Tokenizer
 
 
 def test_n_best_needs_a_beam():
@@ -55,3 +62,25 @@ def test_glossaries_are_pairs_of_texts():
     for wrong in (["ab"], [("a",)], [("a", "b", "c")], [("a", 1)]):
         with pytest.raises(TypeError, match="A term of a glossary is a pair of texts"):
             as_terms(wrong)
+
+
+def test_the_plain_search_is_beam_search_and_nothing_else():
+    """Each of the other options changes some of these translations."""
+    tokenizer = Tokenizer.train(SOURCES, TARGETS, vocab_size=340)
+    model = lively(replace(SMALL, vocab_size=tokenizer.target.size))
+    texts = ["BIG RED DOG", "big red dog", *SOURCES[:6]]
+    sources = tokenizer.encode_source(texts)
+    risky = replace(CONFIG, mbr="chrf", max_extra_tokens=9)
+    translator = own([model], tokenizer, replace(risky, **PLAIN_SEARCH))
+    request = Request(texts, sources, [len(source) + 9 for source in sources])
+    expected = [best[0].tokens for best in translator.engine.run(request, CONFIG, 1)]
+
+    def tokens_of(changed):
+        config = replace(translator.config, **changed)
+        found = own([model], tokenizer, config).translate_sentences(texts)
+        return [list(each.tokens) for each in found]
+
+    expected = [tokenizer.target.pieces(each) for each in expected]
+    assert tokens_of({}) == expected
+    for name, value in (("capitals", True), ("retry_loops", True), ("mbr", "chrf")):
+        assert tokens_of({name: value}) != expected

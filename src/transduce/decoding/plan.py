@@ -303,9 +303,7 @@ class Plan:
             translations[place] for _, place in part.tries if not translations[place].text.strip()
         ):
             flags = tuple(dict.fromkeys((*part.flags, *empty.flags, EMPTY)))
-            result = replace(
-                empty, text=part.source, tokens=(), links=(), alternatives=(), flags=flags
-            )
+            result = replace(empty, text=part.source, tokens=(), links=(), flags=flags)
         for masked, place in part.tries:
             others = [other for other in translations[place].alternatives if other.text.strip()]
             candidates = [translations[place], *others]
@@ -360,7 +358,6 @@ class Plan:
         return replace(
             translation,
             text=restored.text,
-            alternatives=(),
             flags=(
                 *part.flags,
                 *translation.flags,
