@@ -147,6 +147,17 @@ def test_requests_run_in_threads_that_share_those_of_torch(threads):
         torch.set_num_threads(before)
 
 
+def test_a_request_has_the_options_of_the_search():
+    """The n best of a wider beam; each option changes something."""
+    engine, request = TorchEngine([lively(SMALL)]), made_request(SOURCES[2:4], 9)
+    config = DecodeConfig(beam_size=4)
+    every = engine.run(request, config, 4)
+    assert [len(best) for best in every] == [4, 4]
+    assert engine.run(request, config, 2) == [best[:2] for best in every]
+    for name, value in (("beam_size", 2), ("length_penalty", 3.0), ("no_repeat_ngram", 1)):
+        assert engine.run(request, replace(config, **{name: value}), 2) != [b[:2] for b in every]
+
+
 def test_a_request_decides_its_filter_and_its_selector():
     model = lively(SMALL)
     asked = []

@@ -15,7 +15,7 @@ from aligned import lively as small_and_lively
 from phrases import CONFIG, SOURCES, TARGETS, WORDS, german, model_config, own, phrases
 from transduce.config.schema import EOS, PLACEHOLDER_TOKENS, DataConfig, DecodeConfig
 from transduce.decoding import translator as translator_module
-from transduce.decoding.confidence import MIN_AREA
+from transduce.decoding.confidence import MIN_AREA, Confidence, Regression
 from transduce.decoding.directions import Scores
 from transduce.decoding.loading import check_directions, shared_tokenizer
 from transduce.decoding.pivot import through
@@ -35,6 +35,7 @@ from transduce.decoding.types import (
 from transduce.evaluation.calibration import calibrate
 from transduce.model.build import build
 from transduce.system.errors import UserError
+from transduce.text.formats import MARKUP_TEXT
 from transduce.text.languages import Direction
 from transduce.text.pairs import Origin, Pair
 from transduce.tokens.batching import batches
@@ -682,3 +683,87 @@ def test_symbols_that_the_model_can_not_translate_are_carried_over(translator):
     assert "♪" in symbol.text
     assert [symbol] == translator.translate(texts[:1])
     assert others == translator.translate(texts[1:])
+
+
+def test_a_title_is_no_sentence_in_capitals(model, tokenizer):
+    translator = Translator(TorchEngine([model]), tokenizer, CONFIG)
+    title, plain = translator.translate(["House Sees House Sees", "house sees house sees"])
+    assert title.text == plain.text != plain.text.upper()
+
+
+def test_capitals_are_those_of_the_target_language(model, tokenizer):
+    texts = ["BIG DOG SEES", "big dog sees"]
+    for target, letter in (("tr", "İ"), ("de", "I")):
+        directions = [Direction("en", target)]
+        translator = Translator(TorchEngine([model]), tokenizer, CONFIG, directions=directions)
+        capitals, plain = translator.translate(texts)
+        assert "i" in plain.text and capitals.text == plain.text.replace("i", letter).upper()
+
+
+def test_alternatives_have_links_to_the_words_as_the_user_wrote_them(model, tokenizer):
+    written = "\u200bdog  re\u00add"
+    translator = Translator(TorchEngine([model]), tokenizer, CONFIG)
+    [found] = translator.translate([written], n_best=3, align=True)
+    assert len(found.alternatives) == 2
+    for each in found.alternatives:
+        words = {written[slice(*link.source)] for link in each.links}
+        assert words and words <= {"dog", "re\u00add"}
+
+
+def test_words_of_a_text_that_was_composed_have_no_confidence(model, tokenizer):
+    """Their spans would not be those of the user's text."""
+    figures = {"pairs": 9, "area": 0.9, "calibration_error": 0.1}
+    of_words = Regression((0.0,) * 2, (1.0,) * 2, (1.0,) * 2, 0.5, **figures)
+    fitted = {"means": (0.0,) * 3, "scales": (1.0,) * 3, "weights": (1.0,) * 3, "bias": 0.5}
+    confidence = Confidence(**fitted, **figures, min_chrf=50, min_log_prob=-9, words=of_words)
+    translator = replace(own([model], tokenizer, CONFIG), confidence=confidence)
+    composed, apart, blank = translator.score(
+        ["big dog", "big dog", ""], ["gr\u00f6\u00df Hund", "gro\u0308\u00df Hund", "  "]
+    )
+    assert [word.span for word in composed.words] == [(0, 4), (5, 9)] and apart.words == ()
+    assert apart.log_prob == pytest.approx(composed.log_prob, abs=1e-4)
+    assert blank == Scored(0.0, 0, 0.0)
+
+
+@pytest.mark.parametrize(("max_length", "positions", "most"), [(2, None, 2), (2, 9, 2), (9, 4, 3)])
+def test_long_sentences_are_cut_at_the_smaller_limit(max_length, positions, most, tokenizer):
+    """That of the model applies always, that of the training to texts that are split into sentences."""
+    config = model_config(tokenizer)
+    if positions:
+        config = replace(config, positions="learned", max_positions=positions)
+    translator = replace(own([build(config)], tokenizer, CONFIG), max_length=max_length)
+    text = "red dog sees big cat"
+    assert translator.lengths([text]) == [5]
+    split = translator.plan([text], TranslationOptions(sentences=True)).sentences
+    assert len(split) > 1 and max(translator.lengths(split)) == most
+    whole = translator.plan([text]).sentences
+    assert (len(whole) > 1) == (positions == 4)
+
+
+def test_only_texts_of_several_sentences_are_split_into_them(model, tokenizer):
+    translator = own([model], tokenizer, CONFIG)
+    text = "Red dog. Big cat."
+    assert translator.plan([text]).sentences[0] == text
+    split = translator.plan([text], TranslationOptions(sentences=True)).sentences
+    assert {"Red dog.", "Big cat."} <= {*split} and text not in split
+
+
+def test_a_space_and_a_tag_count_for_the_length_of_a_text(several):
+    """A text of two bytes with four tokens is cut, where three are the limit."""
+    config = replace(model_config(several.tokenizer), positions="learned", max_positions=4)
+    engine = TorchEngine([build(config)])
+    translator = replace(several, engine=engine).direct(Direction("de", "en"))
+    assert translator.lengths(["qx", "ka"]) == [4, 2]
+    long, short = translator.translate(["qx", "ka"])
+    assert "split" in long.flags and "split" not in short.flags
+
+
+def test_kinds_and_numbers_of_a_stream_reach_both_hops(several):
+    route = several.through("en", Direction("de", "fr"))
+    for translator in (several.direct(Direction("de", "en")), route):
+        with pytest.raises(UserError, match="Text 9 contains a line break"):
+            list(translator.translate_lines(["ka", "zu\nlo"], numbers=[5, 9]))
+        with pytest.raises(UserError, match="Text 9 contains a line break"):
+            translator.translate_sentences(["ka", "zu\nlo"], numbers=[5, 9])
+        [markup] = translator.translate_lines(["ka <b>zu</b>"], kinds=[MARKUP_TEXT])
+        assert markup.text.count("<b>") == markup.text.count("</b>") == 1
