@@ -68,6 +68,7 @@ AREAS = {
 OWN_TESTS = {
     "tokens/vocabulary.py": ("tokens/test_vocabulary.py", "tokens/test_tokenizer.py"),
     "decoding/plan.py": ("decoding/test_plan.py", "decoding/test_translator.py"),
+    "decoding/registry.py": ("decoding/test_registry.py", "decoding/test_loading.py"),
     "decoding/searcher.py": ("decoding/test_searcher.py", "decoding/test_translator.py"),
     "decoding/torch_engine.py": ("decoding/test_torch_engine.py", "decoding/test_loading.py"),
     "inline/placeholder_removal.py": ("inline/test_placeholders.py",),

@@ -72,9 +72,9 @@ def test_a_search_has_the_terms_and_the_forbidden_tokens_of_each_sentence(model,
     translator = Searcher(Engine([model]), tokenizer, CONFIG)
     texts = [each.english for each in EXAMPLES[:4]]
     sentences = Sentences(texts, tokenizer.encode_source(texts), [1, 2, 3, 4])
-    dog, cat = (segment(tokenizer, target) for target in ("Rüde", "rote Katze"))
+    sees, cat = (segment(tokenizer, target) for target in ("sieht", "rote Katze"))
     long = segment(tokenizer, "ein sehr langer Name für einen Hund " * 3 + "und eine Katze")
-    constraints = {3: [dog], 0: [dog, cat], 2: [cat]}
+    constraints = {3: [sees], 0: [sees, cat], 2: [cat]}
     banned = {0: [(260, 261)], 3: []}
     found = enforce._search(translator, translator.engine, sentences, constraints, banned, 2)
     assert [*found] == [3, 0, 2] and all(1 <= len(best) <= 2 for best in found.values())
@@ -88,10 +88,10 @@ def test_a_search_has_the_terms_and_the_forbidden_tokens_of_each_sentence(model,
             i = texts.index(text)
             assert (its.constraints, its.forbidden) == (constraints[i], banned.get(i, ()))
             assert (its.limit, its.beam_size) == (limit, 3)
-    # As many beams as tokens, and one; at most 64 hypotheses, with the three of a plain beam.
-    sizes = [len(each.segmentations[0]) for each in (dog, cat, long)]
+    # As many beams as tokens after a space, and one; at most 64 hypotheses, with the three of a plain beam.
+    sizes = [len(each.segmentations[0]) for each in (sees, cat, long)]
     assert asked[0].beams == [1 + sizes[0], 1 + sizes[0] + sizes[1], 1 + sizes[1]]
-    assert sizes[2] > 64 // 3
+    assert sizes[2] > 64 // 3 and len({*map(len, sees.segmentations)}) == 2
     for beam_size, beams in ((3, 21), (100, 1)):
         wider = translator.with_beam_size(beam_size)
         spacious = Sentences(texts[:1], [[5] * 90], [1])

@@ -162,6 +162,7 @@ def test_a_term_does_not_end_inside_a_word():
             "\u200fשלום\u200f cafe\u0301 \u2066ca\u00adfé\u2069",
             ["y", "x", "x"],
         ),
+        ([("\u200f", "x")], "\u200e dog", []),
         ([], "dog", []),
         ([("dog", "Hund")], "", []),
     ],

@@ -68,6 +68,43 @@ def test_the_rival_of_a_term_is_the_word_that_is_linked_to_its_source(translatio
     )
 
 
+DOG, RUNS = (2, 5), (6, 10)  # in "A dog runs."
+
+
+@pytest.mark.parametrize(
+    ("translation", "links", "rivals"),
+    [
+        # The strongest link of a word counts, whatever its place.
+        ("Hund", [("Hund", DOG, 0.3), ("Hund", RUNS, 0.6)], {}),
+        ("Hund", [("Hund", RUNS, 0.6), ("Hund", DOG, 0.3)], {}),
+        ("Hund", [("Hund", RUNS, 0.3), ("Hund", DOG, 0.6)], {"Pudel": "Hund"}),
+        # Of several words, the one with the strongest link is the rival.
+        ("Hund Köter", [("Hund", DOG, 0.4), ("Köter", DOG, 0.8)], {"Pudel": "Köter"}),
+        ("Hund Köter", [("Hund", DOG, 0.8), ("Köter", DOG, 0.4)], {"Pudel": "Hund"}),
+        # Signs are no rivals, and neither are words of the term, in any case.
+        (", 犬", [(",", DOG, 0.9)], {}),
+        (", 犬", [(",", DOG, 0.9), ("犬", DOG, 0.1)], {"Pudel": "犬"}),
+        ("PUDEL", [("PUDEL", DOG, 0.9)], {}),
+        ("Hund", [], {}),
+    ],
+)
+def test_the_rival_is_the_word_with_the_strongest_link(translation, links, rivals):
+    made = tuple(
+        Link(source, (translation.index(word), translation.index(word) + len(word)), weight)
+        for word, source, weight in links
+    )
+    found = _rivals(Translation(translation, 0.0, (), links=made), [Match(DOG, "Pudel")])
+    assert found == rivals
+
+
+def test_each_term_has_its_own_rival():
+    text = "Ein Hund rennt."
+    links = (link("A dog runs.", "dog", "Hund", 0.5, text), link("A dog runs.", "runs", "rennt", 0.5, text))
+    terms = [Match(DOG, "Pudel"), Match(RUNS, "läuft"), Match((0, 1), "Der")]
+    found = _rivals(Translation(text, 0.0, (), links=links), terms)
+    assert found == {"Pudel": "Hund", "läuft": "rennt"}
+
+
 @pytest.mark.parametrize(
     ("text", "term", "rival", "added"),
     [
