@@ -51,7 +51,15 @@ def test_confidence_survives_saving_and_loading(tmp_path):
     values = dataclasses.asdict(confidence)
     no_scale = json.dumps(values | {"scales": [0] * 3})
     deep = "[" * 100_000
-    for damaged in ("", "[]", "null", deep, json.dumps(values | {"more": 1}), json.dumps({"bias": 1}), no_scale):
+    for damaged in (
+        "",
+        "[]",
+        "null",
+        deep,
+        json.dumps(values | {"more": 1}),
+        json.dumps({"bias": 1}),
+        no_scale,
+    ):
         (tmp_path / CONFIDENCE).write_text(damaged)
         with pytest.raises(UserError, match=r"confidence\.json is damaged"):
             Confidence.load(tmp_path)

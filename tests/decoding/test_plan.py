@@ -119,7 +119,7 @@ def test_repeated_texts_are_planned_once_and_options_depend_on_marks():
     assert sorted({number for *_, numbers in calls for number in numbers}) == [11, 12, 13]
     unaligned = Plan(texts, "en", kinds=KINDS, can_align=False)
     assert not any(group.options.align for group in unaligned.groups)
-    assert Plan(["", " "], "en").translate(translate) == []
+    assert Plan(["", " "], "en").translate(translate, [1, 2]) == []
 
 
 def test_only_sentences_with_marks_need_alternatives_and_most_need_links():
@@ -221,9 +221,7 @@ def by_words(texts):
 )
 @pytest.mark.parametrize("placeholder_tokens", [False, True])
 def test_a_cut_sentence_keeps_its_text_and_its_placeholders(text, placeholder_tokens):
-    plan = Plan(
-        [text], "en", lengths=by_words, max_length=4, placeholder_tokens=placeholder_tokens
-    )
+    plan = Plan([text], "en", lengths=by_words, max_length=4, placeholder_tokens=placeholder_tokens)
     assert max(by_words(plan.sentences)) <= 4 and len(plan.sentences) > 2
     [found] = plan.assemble([made(sentence) for sentence in plan.sentences])
     assert (found.text, found.flags) == (text, (IN_PARTS,))
@@ -239,7 +237,9 @@ def test_only_the_parts_of_a_long_sentence_say_so():
 
 def test_what_can_not_be_cut_is_copied():
     """A character with more tokens than the limit; and a sentence that loses the placeholder in its only form."""
-    plan = Plan(["ab cd"], "en", lengths=lambda some: [5 * len(each) for each in some], max_length=4)
+    plan = Plan(
+        ["ab cd"], "en", lengths=lambda some: [5 * len(each) for each in some], max_length=4
+    )
     assert plan.sentences == []
     [found] = plan.assemble([])
     assert (found.text, found.score, found.flags) == ("ab cd", 0.0, (LONG,))

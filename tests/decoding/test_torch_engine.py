@@ -55,6 +55,18 @@ def test_requests_keep_all_threads_of_the_torch_engine_busy(total, max_tokens, b
     assert share <= budget <= min(limit, max(MIN_REQUEST_TOKENS, SLACK * share + 1))
 
 
+def test_a_request_on_a_gpu_has_16_times_as_many_tokens():
+    """Requests run one after the other; 12 threads of the CPU do not matter."""
+    engine = TorchEngine([build(SMALL)])
+    engine.device = torch.device("cuda")
+    with patch("torch.get_num_threads", lambda: 12):
+        config = DecodeConfig(beam_size=4, max_tokens=1000)
+        assert engine.budget(config, 10**6) == 16 * 1000 // 4
+        assert engine.budget(config, 2000) == math.ceil(2000 * SLACK)
+        assert engine.budget(replace(config, beam_size=99_999), 9) == 1
+        assert engine.budget(config, 0) == 128
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_converted_model_scores_and_translates_alike(kind, tmp_path):
     model = lively(KINDS[kind])

@@ -51,7 +51,7 @@ def test_the_text_of_a_block_stays_in_it(name: str, texts: list[str]) -> None:
     kind, before, behind = BLOCKS[name]
     plan = Plan(["".join(f"{before}{text}{behind}" for text in texts)], "en", kinds=[kind])
     assert plan.sentences == texts
-    (translation,) = plan.assemble(plan.translate(in_capitals))
+    (translation,) = plan.assemble(plan.translate(in_capitals, [1]))
     words = (" ".join(f"{word} {word}" for word in text.upper().split()) for text in texts)
     assert translation.text == "".join(f"{before}{text}{behind}" for text in words)
     assert translation.flags == ()

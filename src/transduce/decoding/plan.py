@@ -161,10 +161,9 @@ class Plan:
         return list(groups.values())
 
     def translate(
-        self, translate: Callable[..., list[Translation]], numbers: Sequence[int] | None = None
+        self, translate: Callable[..., list[Translation]], numbers: Sequence[int]
     ) -> list[Translation]:
         """Translate `sentences` by `translate(some, options, numbers)`; messages show the texts' numbers."""
-        numbers = numbers or range(1, len(self._all) + 1)
         translated = []
         for group in self.groups:
             of_texts = [numbers[text] for text in group.texts]

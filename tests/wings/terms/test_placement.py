@@ -99,7 +99,10 @@ def test_the_rival_is_the_word_with_the_strongest_link(translation, links, rival
 
 def test_each_term_has_its_own_rival():
     text = "Ein Hund rennt."
-    links = (link("A dog runs.", "dog", "Hund", 0.5, text), link("A dog runs.", "runs", "rennt", 0.5, text))
+    links = (
+        link("A dog runs.", "dog", "Hund", 0.5, text),
+        link("A dog runs.", "runs", "rennt", 0.5, text),
+    )
     terms = [Match(DOG, "Pudel"), Match(RUNS, "läuft"), Match((0, 1), "Der")]
     found = _rivals(Translation(text, 0.0, (), links=links), terms)
     assert found == {"Pudel": "Hund", "läuft": "rennt"}
