@@ -6,8 +6,11 @@ import pytest
 
 from engines import SMALL, lively
 from phrases import CONFIG, SOURCES, TARGETS, own
+from transduce.config.schema import RunConfig
+from transduce.decoding.translator import Translator
 from transduce.decoding.types import (
     PLAIN_SEARCH,
+    ModelToOpen,
     Request,
     Sentences,
     Term,
@@ -64,23 +67,51 @@ def test_glossaries_are_pairs_of_texts():
             as_terms(wrong)
 
 
-def test_the_plain_search_is_beam_search_and_nothing_else():
-    """Each of the other options changes some of these translations."""
+@pytest.fixture(scope="module")
+def translator() -> Translator:
     tokenizer = Tokenizer.train(SOURCES, TARGETS, vocab_size=340)
     model = lively(replace(SMALL, vocab_size=tokenizer.target.size))
-    texts = ["BIG RED DOG", "big red dog", *SOURCES[:6]]
+    return own([model], tokenizer, replace(CONFIG, mbr="chrf", max_extra_tokens=4))
+
+
+def test_the_plain_search_is_beam_search_and_nothing_else(translator):
+    """Each of the other options changes some of these translations."""
+    tokenizer = translator.tokenizer
+    texts = ["BIG RED DOG", "big red dog", *SOURCES[:20]]
     sources = tokenizer.encode_source(texts)
-    risky = replace(CONFIG, mbr="chrf", max_extra_tokens=9)
-    translator = own([model], tokenizer, replace(risky, **PLAIN_SEARCH))
-    request = Request(texts, sources, [len(source) + 9 for source in sources])
-    expected = [best[0].tokens for best in translator.engine.run(request, CONFIG, 1)]
+    request = Request(texts, sources, [len(source) + 4 for source in sources])
+    best = [found[0].tokens for found in translator.engine.run(request, CONFIG, 1)]
+    expected = [tokenizer.target.pieces(each) for each in best]
 
     def tokens_of(changed):
-        config = replace(translator.config, **changed)
-        found = own([model], tokenizer, config).translate_sentences(texts)
+        config = replace(translator.config, **(PLAIN_SEARCH | changed))
+        found = replace(translator, config=config).translate_sentences(texts)
         return [list(each.tokens) for each in found]
 
-    expected = [tokenizer.target.pieces(each) for each in expected]
     assert tokens_of({}) == expected
     for name, value in (("capitals", True), ("retry_loops", True), ("mbr", "chrf")):
         assert tokens_of({name: value}) != expected
+
+
+def test_by_default_there_are_no_links_no_alternatives_and_no_sentences(translator):
+    text = "red dog? big dog?"
+    [found] = translator.translate_lines([text])
+    assert (found.alternatives, found.links, found.confidence, found.hops) == ((), (), None, ())
+    [plain] = translator.translate_sentences([text], TranslationOptions(1, False, (), False))
+    [split] = translator.translate([text], sentences=True)
+    assert found.tokens == translator.translate([text])[0].tokens != split.tokens
+    assert plain == translator.translate_sentences([text])[0]
+
+
+def test_blank_texts_have_the_score_and_the_probability_1(translator):
+    """Their logarithm is 0."""
+    for found in translator.translate(["", " \t"]):
+        assert (found.text, found.score, found.tokens, found.flags) == ("", 0.0, (), ())
+    [blank] = translator.score([""], [""])
+    assert blank[:3] == (0.0, 0, 0.0) and not blank.words
+    assert (blank.confidence, blank.detached) == (None, False)
+
+
+def test_by_default_the_engine_chooses_its_device_and_threads():
+    model = ModelToOpen([], [], RunConfig(), None)
+    assert (model.device, model.threads, model.required) == (None, 0, False)
