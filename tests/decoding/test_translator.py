@@ -767,3 +767,33 @@ def test_kinds_and_numbers_of_a_stream_reach_both_hops(several):
             translator.translate_sentences(["ka", "zu\nlo"], numbers=[5, 9])
         [markup] = translator.translate_lines(["ka <b>zu</b>"], kinds=[MARKUP_TEXT])
         assert markup.text.count("<b>") == markup.text.count("</b>") == 1
+
+
+def test_a_wider_beam_has_more_alternatives(model, tokenizer):
+    translator = own([model], tokenizer, CONFIG)
+    [found] = translator.translate(["red house"], n_best=6, beam_size=6)
+    assert len(found.alternatives) == 5 and translator.config == CONFIG
+    assert translator.translate(["red house"], beam_size=4) == translator.translate(["red house"])
+    for beam_size in (0, 1):
+        with pytest.raises(UserError, match=rf"from 1 to decode.beam_size \({beam_size}\), not 2"):
+            translator.translate(["red house"], n_best=2, beam_size=beam_size)
+
+
+def test_a_model_without_tags_has_its_direction_by_name(model, tokenizer):
+    translator = replace(own([model], tokenizer, CONFIG), directions=[Direction("en", "de")])
+    expected = translator.translate(SOURCES[:3])
+    assert translator.translate(SOURCES[:3], source="en-GB", target="de") == expected
+    assert translator.toward("en").translate_sentences(SOURCES[:3]) == expected
+    pairs = [Pair(text, "", Origin("", 1)) for text in SOURCES[:3]]
+    assert translator.translate_pairs(pairs) == expected
+    with pytest.raises(UserError, match="does not translate from de"):
+        translator.translate(["Hund"], source="de")
+
+
+def test_a_model_of_signs_translates_signs():
+    """It knows no letters, so that texts without words are not copied."""
+    sources = ["1 2 3", "12 31", "3 2 + 1"]
+    tokenizer = Tokenizer.train(sources * 9, sources, vocab_size=275)
+    assert not tokenizer.has_letters
+    translator = own([small_and_lively(model_config(tokenizer))], tokenizer, CONFIG)
+    assert all(each.tokens for each in translator.translate(["12", "1 + 2"]))
