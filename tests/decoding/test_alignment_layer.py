@@ -20,11 +20,12 @@ from transduce.decoding.alignment_layer import (
     guess_layer,
     information,
     piece_links,
+    source_attention,
 )
 from transduce.decoding.loading import load
 from transduce.model.build import build
 from transduce.model.recording import record_attention
-from transduce.model.seq2seq import Seq2Seq
+from transduce.model.seq2seq import Seq2Seq, make_batch
 from transduce.model_folder import Bundle
 from transduce.text.pairs import Origin, Pair
 from transduce.tokens.tokenizer import Tokenizer
@@ -37,6 +38,17 @@ def test_information_by_hand():
     assert information(Counter()) == 0
     # What is linked once says little, though plain mutual information is highest there: ln 50.
     assert information(Counter({(i, i): 1 for i in range(50)})) == pytest.approx(np.log(50 / 10))
+
+
+@pytest.mark.parametrize("kind", ["transformer", "recurrent"])
+def test_attention_is_the_mean_over_heads_for_each_position(bpe, kind):
+    """Each target position, BOS included, divides its attention among the source and EOS."""
+    batch = make_batch([[5, 6, 7], [8]], [[9, 10], [11]])
+    layers = source_attention(lively(model_config(bpe, kind=kind)), batch)
+    assert len(layers) == (3 if kind == "transformer" else 1)
+    for layer in layers:
+        torch.testing.assert_close(layer.sum(-1), torch.ones(2, 3))
+        assert layer.shape == (2, 3, 4) and layer[1, :, 2:].max() < 1e-6
 
 
 class Looking(Seq2Seq):

@@ -102,9 +102,12 @@ def test_an_export_is_described_by_its_own_files(model, tmp_path):
         for name in ("config.toml", "tokenizer.model"):
             shutil.copy(model / name, aside / name)
         (aside / "encoder.onnx").write_text("e")
+        (aside / "README.md").write_text("a card")
     described = describe_models([tmp_path / "export"], {"decode.beam_size": 9})
     assert described.descriptions == [] and described.folders == [tmp_path / "export"]
     assert (described.config.decode.beam_size, described.config.data.max_length) == (9, 77)
+    (tmp_path / "export" / "README.md").write_text("another card")
+    assert describe_models([tmp_path / "export"], {}).config == load_model(model).config
     (tmp_path / "export" / "encoder.onnx").write_text("d")
     with pytest.raises(DamagedError, match=r"encoder\.onnx is damaged"):
         describe_models([tmp_path / "export"], {})
@@ -260,6 +263,8 @@ def test_without_its_confidence_a_model_translates_with_a_warning(model, tmp_pat
     publish_model(tmp_path / "model", made.config, made.tokenizer, weights, {}, more=more)
     assert load(tmp_path / "model", engine="torch").confidence == confidence
     assert "Warning" not in capsys.readouterr().err
+    (tmp_path / "model" / "README.md").write_text("damaged")
+    assert _confidence(tmp_path / "model") == confidence, "no other file matters"
     other = dataclasses.replace(confidence, min_chrf=51)
     (tmp_path / "model" / CONFIDENCE).write_text(other.to_json())
     assert load(tmp_path / "model", engine="torch").confidence is None
@@ -268,3 +273,17 @@ def test_without_its_confidence_a_model_translates_with_a_warning(model, tmp_pat
     assert "The model can be used, but translations have no confidence." in said
     (tmp_path / "model" / "manifest.json").unlink()
     assert _confidence(tmp_path / "model") == other, "nothing says what it was"
+
+
+def test_models_with_other_directions_form_no_ensemble(model, tmp_path):
+    made = load_model(model)
+    data = dataclasses.replace(made.config.data, source="fr")
+    config = dataclasses.replace(made.config, data=data)
+    publish_model(tmp_path / "other", config, made.tokenizer, made.model.state_dict(), {})
+    for read in (load, load_models, lambda folders: describe_models(folders, {})):
+        with pytest.raises(
+            UserError, match=r"other translates fr to de, and .*model translates en"
+        ):
+            read([model, tmp_path / "other"])
+    with pytest.raises(UserError, match="There is no model folder"):
+        load([model, tmp_path / "none"])

@@ -797,3 +797,13 @@ def test_a_model_of_signs_translates_signs():
     assert not tokenizer.has_letters
     translator = own([small_and_lively(model_config(tokenizer))], tokenizer, CONFIG)
     assert all(each.tokens for each in translator.translate(["12", "1 + 2"]))
+
+
+@pytest.mark.parametrize(
+    "lines", [["♪ dog", "red\ncat"], ["dog", "♪ red\ncat"], ["-", "♪", "a\nb"]]
+)
+def test_errors_have_the_numbers_of_their_texts(lines, model, tokenizer):
+    """Also if only some of the texts are split."""
+    numbers = range(5, 5 + 2 * len(lines), 2)
+    with pytest.raises(UserError, match=f"Text {numbers[-1]} contains a line break"):
+        list(own([model], tokenizer, CONFIG).translate_lines(lines, numbers=numbers))

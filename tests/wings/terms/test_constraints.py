@@ -36,6 +36,7 @@ from transduce.wings.terms.constraints import (
     _joins,
 )
 from transduce.wings.terms.glossary import (
+    Constraint,
     Glossary,
     contains,
     word_boundaries,
@@ -204,6 +205,11 @@ def test_the_size_of_a_beam_by_hand():
         [1, 3],
     ]
     assert [made(*names).size for names in ((), ("a", "ab"), (".", "a ."))] == [4, 16, 20]
+    # Only signs, and scripts without spaces, may follow any token without a space.
+    spelt = [((7, 5), (5,)), ((7, 5, 6), (5, 6)), ((7, 6, 5), (6, 5)), ((7, 8, 5), (8, 5))]
+    kinds = BOUNDARIES._replace(first=(*BOUNDARIES.first, "unspaced"))
+    terms = [Constraint("", segmentations, "letter", "letter") for segmentations in spelt]
+    assert SentenceConstraints(terms, kinds, 9, 4, ()).lengths == [2, 3, 2, 2]
     assert made(*["ab"] * 9).size == 64 and made(*["ab"] * 9, beam_size=99).size == 99
 
 
@@ -215,6 +221,9 @@ def test_where_a_constraint_may_begin():
     own = SentenceConstraints([spaced], its.boundaries, 9, 4, ())
     assert own.steps(NOTHING, 4) == {7: [(0, (5,))]}
     assert own.steps(NOTHING, BOS) == own.steps(NOTHING, 5) == {7: [(0, (5,))], 5: [(0, ())]}
+    for first in ("unspaced", "sign"):
+        anywhere = SentenceConstraints([spaced._replace(first=first)], its.boundaries, 9, 4, ())
+        assert anywhere.steps(NOTHING, 4) == own.steps(NOTHING, BOS)
     met = Progress(frozenset({0}), frozenset())
     assert own.steps(met, BOS) == {}
     begun = Progress(frozenset(), frozenset({(0, (5,))}))

@@ -67,7 +67,7 @@ def test_a_search_has_the_terms_and_the_forbidden_tokens_of_each_sentence(model,
     class Searcher(Translator):
         def search(self, engine, sentences, n_best, constraints=None):
             asked.append(constraints)
-            return super().search(engine, sentences, n_best, constraints)
+            return super().search(engine, sentences, n_best, constraints) if engine else [[]]
 
     translator = Searcher(Engine([model]), tokenizer, CONFIG)
     texts = [each.english for each in EXAMPLES[:4]]
@@ -94,8 +94,7 @@ def test_a_search_has_the_terms_and_the_forbidden_tokens_of_each_sentence(model,
     assert sizes[2] > 64 // 3 and len({*map(len, sees.segmentations)}) == 2
     for beam_size, beams in ((3, 21), (100, 1)):
         wider = translator.with_beam_size(beam_size)
-        spacious = Sentences(texts[:1], [[5] * 90], [1])
-        enforce._search(wider, wider.engine, spacious, {0: [long]}, {}, 1)
+        enforce._search(wider, None, sentences, {0: [long]}, {}, 1)
         assert asked[-1].beams == [beams]
 
 
