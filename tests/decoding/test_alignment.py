@@ -141,9 +141,11 @@ def test_which_words_are_linked_by_hand():
     assert link == ((0, 1), (0, 1), 0.1235)
 
 
-def test_a_tag_before_the_source_is_no_word_and_alternatives_have_their_own_links():
-    tokenizer = Tokenizer.train(["ka lo"] * 9, ["Xa Yo"] * 9, vocab_size=280, languages=["de"])
-    tokenizer = tokenizer.into("de")
+@pytest.mark.parametrize("language", ["", "de"])
+def test_a_tag_before_the_source_is_no_word_and_alternatives_have_their_own_links(language):
+    languages = [language] if language else []
+    tokenizer = Tokenizer.train(["ka lo"] * 9, ["Xa Yo"] * 9, vocab_size=280, languages=languages)
+    tokenizer, tags = tokenizer.into(language), len(languages)
     texts, targets = ["ka lo", "lo"], [["Xa Yo", "Yo Xa"], ["Yo"]]
     sources = tokenizer.encode_source(texts)
     ranked, words_of = [], {"ka": "Xa", "lo": "Yo"}
@@ -155,16 +157,16 @@ def test_a_tag_before_the_source_is_no_word_and_alternatives_have_their_own_link
     def attention(given, wanted):
         """Everything attends to the tag, and a bit to the pieces of its word."""
         for source, target in zip(given, wanted, strict=True):
-            assert source[0] == tokenizer.tag
+            assert source[:tags] == [tokenizer.tag] * tags
             [text] = tokenizer.decode([target])
             spans = tokenizer.target.spans(target)
             [other] = [
                 each for each in texts if len(tokenizer.encode_source([each])[0]) == len(source)
             ]
             weights = np.zeros((len(target), len(source)), np.float32)
-            weights[:, 0] = 0.8
+            weights[:, :tags] = 0.8
             for i, (_, last) in enumerate(spans):
-                for j, (_, end) in enumerate(tokenizer.source.spans_in(other, source[1:]), 1):
+                for j, (_, end) in enumerate(tokenizer.source.spans_in(other, source[tags:]), tags):
                     same = words_of[other[:end].split()[-1]] == text[:last].split()[-1]
                     weights[i, j] = 0.2 * same
             yield weights

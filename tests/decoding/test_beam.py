@@ -361,5 +361,6 @@ def test_the_steps_of_a_search_lead_to_its_result(beam_size):
 
 def test_no_more_translations_than_the_beam_are_found():
     for n_best, count in ((9, 3), (2, 2), (None, 3)):
-        [found] = beam_search(stepper(tiny(), sources=[[4]]), [5], beam_size=3, n_best=n_best)
+        step = stepper(tiny(vocab_size=6), sources=[[4]])
+        [found] = beam_search(step, [9], beam_size=3, n_best=n_best)
         assert len(found) == count

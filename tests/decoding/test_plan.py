@@ -192,7 +192,8 @@ def test_numbers_and_terms_are_compared():
     assert plan.assemble([made("Auf Seite 30.")])[0].flags == ()
     changed = TranslationOptions(glossary=(Term(" {0} ", "x"), Term("dog", " dog")))
     text = "A {0} dog."
-    for options, flags in ((changed, (TERM,)), (TranslationOptions(), ())):
+    same = TranslationOptions(glossary=(Term("{0}", " {0} "),))
+    for options, flags in ((changed, (TERM,)), (same, ()), (TranslationOptions(), ())):
         plan = Plan([text], "en", options=options)
         found = plan.assemble([made(sentence) for sentence in plan.sentences])[0]
         assert found.text == text and tuple(f for f in found.flags if f != GUESSED) == flags

@@ -30,6 +30,7 @@ from transduce.decoding.types import (
     LOOP,
     Hypothesis,
     Scored,
+    Term,
     TranslationOptions,
 )
 from transduce.evaluation.calibration import calibrate
@@ -563,6 +564,7 @@ def test_a_direction_is_chosen_by_its_codes(several):
     assert several.translate(PHRASES, target="en") == german.translate(PHRASES)
     assert texts_by(several, PHRASES, "de-fr") != texts_by(several, PHRASES, "de-en")
     assert several.direction is None and several.language == "de"
+    assert replace(several, directions=DIRECTIONS[:2]).language == "de", "that of the first"
     assert repr(several) == "<Translator: de-en, en-fr, de-it, it-fr, de-fr, torch, beam 3>"
     assert repr(german.with_beam_size(2)) == "<Translator: de-en, torch, beam 2>"
     with pytest.raises(UserError, match="The model has several directions: de-en"):
@@ -753,8 +755,8 @@ def test_a_space_and_a_tag_count_for_the_length_of_a_text(several):
     config = replace(model_config(several.tokenizer), positions="learned", max_positions=4)
     engine = TorchEngine([build(config)])
     translator = replace(several, engine=engine).direct(Direction("de", "en"))
-    assert translator.lengths(["qx", "ka"]) == [4, 2]
-    long, short = translator.translate(["qx", "ka"])
+    assert translator.lengths(["kz", "ka"]) == [4, 2]
+    long, short = translator.translate(["kz", "ka"])
     assert "split" in long.flags and "split" not in short.flags
 
 
@@ -807,3 +809,7 @@ def test_errors_have_the_numbers_of_their_texts(lines, model, tokenizer):
     numbers = range(5, 5 + 2 * len(lines), 2)
     with pytest.raises(UserError, match=f"Text {numbers[-1]} contains a line break"):
         list(own([model], tokenizer, CONFIG).translate_lines(lines, numbers=numbers))
+    narrow = own([model], tokenizer, replace(CONFIG, max_extra_tokens=0))
+    terms = TranslationOptions(glossary=(Term("cat", "Hund Katze Haus"),))
+    with pytest.raises(UserError, match=f"Text {numbers[-1]}: the terms of the glossary"):
+        list(narrow.translate_lines([*lines[:-1], "cat"], terms, numbers=numbers))

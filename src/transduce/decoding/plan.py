@@ -368,8 +368,6 @@ class Plan:
 
 def _without_links(translation: Translation) -> Translation:
     """Remove the links from a translation and its alternatives."""
-    if not (translation.links or translation.alternatives):
-        return translation
     return replace(
         translation, links=(), alternatives=tuple(map(_without_links, translation.alternatives))
     )

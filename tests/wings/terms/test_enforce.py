@@ -126,6 +126,77 @@ def test_what_is_free_of_rivals_is_found_by_the_second_search(monkeypatch):
     assert asked == [(wanted, banned, 2)]
 
 
+DOG = "A dog runs."
+BOTH = "A dog sees a cat."
+# Source, free translations, result of the first and of the second search, expected translation, whether it is missed.
+ENFORCED = [
+    (
+        DOG,
+        ["Ein Hund läuft."],
+        "Ein Hund läuft. Pudel.",
+        "Der Pudel läuft.",
+        "Der Pudel läuft.",
+        False,
+    ),
+    (DOG, ["Ein Hund läuft."], "Ein Hund läuft. Pudel.", "Hund Pudel.", "Ein Hund läuft.", True),
+    (DOG, ["Ein Hund läuft."], "Ein Pudel läuft.", None, "Ein Pudel läuft.", False),
+    (DOG, ["Ein Pudel läuft."], None, None, "Ein Pudel läuft.", False),
+    (DOG, ["Ein Tier läuft."], "Ein Tier läuft. Pudel.", None, "Ein Tier läuft.", True),
+    (
+        BOTH,
+        ["Hund sieht Katze."],
+        "Pudel sieht Katze Kater.",
+        "Pudel sieht Kater.",
+        "Pudel sieht Kater.",
+        False,
+    ),
+    (DOG, ["Ein Pudel läuft.", "Ein Hund."], "Hund Pudel.", None, "Ein Pudel läuft.", False),
+    ("A cat runs?", ["Katze?"], "Kater?", None, "Kater?", False),
+    ("A bird.", ["Vogel."], None, None, "Vogel.", False),
+]
+
+
+def test_a_term_replaces_its_rival_or_the_free_translation_is_kept(tokenizer, monkeypatch):
+    def hypotheses(*texts, score=-1.0):
+        return [Hypothesis(score - i, row) for i, row in enumerate(tokenizer.encode_target(texts))]
+
+    def text_of(hypothesis):
+        return tokenizer.decode([hypothesis.tokens])[0]
+
+    def search(_translator, _engine, _sentences, constraints, banned, _n_best):
+        return {
+            i: hypotheses(ENFORCED[i][3 if i in banned else 2], score=-1.5) for i in constraints
+        }
+
+    def find_rivals(_translator, _engine, _sentences, some, _matches):
+        rivals = {"Pudel": "Hund", "Kater": "Katze"}
+        return {
+            i: {term: rival for term, rival in rivals.items() if rival in text_of(each)}
+            for i, each in some.items()
+        }
+
+    monkeypatch.setattr(enforce, "_search", search)
+    monkeypatch.setattr(enforce, "find_rivals", find_rivals)
+    engine = SimpleNamespace(supports={"attention"})
+    translator = SimpleNamespace(
+        tokenizer=tokenizer,
+        language="en",
+        limit=lambda _: 99,
+        engine_for=lambda _: engine,
+        by_risk=lambda its: its,
+    )
+    texts = [each[0] for each in ENFORCED]
+    sentences = Sentences(texts, tokenizer.encode_source(texts), [*range(len(texts))])
+    free = [hypotheses(*each[1]) for each in ENFORCED]
+    terms = [Term("dog", "Pudel"), Term("cat", "Kater")]
+    found, missed = enforce.enforce(translator, terms, sentences, texts, free, 2)
+    assert [text_of(best[0]) for best in found] == [each[4] for each in ENFORCED]
+    assert missed == {i for i, each in enumerate(ENFORCED) if each[5]}
+    assert [text_of(each) for each in found[6]] == ["Ein Pudel läuft.", "Hund Pudel."]
+    assert found[8] is free[8] and found[3] is free[3]
+    assert enforce.enforce(translator, terms, sentences, [""] * 9, [free[3]] * 9, 1)[1] == set()
+
+
 def test_a_model_without_attention_obeys_a_glossary(tokenizer):
     """It can't tell terms that were only added."""
     config = ModelConfig(kind="bytenet", vocab_size=tokenizer.target.size, **SIZES)
