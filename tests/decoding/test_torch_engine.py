@@ -255,14 +255,11 @@ def test_an_engine_is_opened_with_the_settings_of_its_models(tmp_path, monkeypat
         publish_model(folder, made.config, made.tokenizer, made.model.state_dict(), metrics)
     monkeypatch.chdir(tmp_path)
     described = describe_models([Path(folder.name) for folder in folders], {})
-    before = torch.get_num_threads()
-    try:
-        engine = open_engine(described._replace(threads=before + 2, device="cpu"))
-        assert torch.get_num_threads() == before + 2
-        assert open_engine(described, name="other").name == "other"
-        assert torch.get_num_threads() == before + 2, "the engine chooses, and keeps the number"
-    finally:
-        torch.set_num_threads(before)
+    threads: list[int] = []
+    monkeypatch.setattr(torch_engine, "set_threads", threads.append)
+    engine = open_engine(described._replace(threads=5, device="cpu"))
+    assert open_engine(described, name="other").name == "other"
+    assert threads == [5], "without a number, the engine keeps that of torch"
     assert open_engine(described._replace(device="meta")).device.type == "meta"
     monkeypatch.chdir("/")
     assert (engine.name, engine.device.type) == ("torch", "cpu")
