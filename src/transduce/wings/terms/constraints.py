@@ -134,7 +134,7 @@ class SentenceConstraints:
             if token != EOS:
                 after[place] = written = self.advance(written, steps[place // v], token)
             missing = self.missing(written)
-            if missing <= room:
+            if missing <= room:  # an end that lacks tokens is in no queue below
                 groups.setdefault(missing, []).append(place)
         ending = [place for place in groups.get(0, [])[: self.size] if place % v == EOS]
         queues = [[p for p in groups[missing] if p % v != EOS] for missing in sorted(groups)]
