@@ -104,7 +104,9 @@ class SubwordSampler:
         end = len(units)
         while end:
             arcs = lattice[end - 1]
-            end, piece, _ = arcs[bisect_right(arcs, uniform(), hi=len(arcs) - 1, key=itemgetter(2))]
+            end, piece, _ = arcs[
+                bisect_right(arcs, uniform(), key=itemgetter(2))
+            ]  # the last sum is 1
             pieces.append(piece)
         return pieces[::-1]
 
