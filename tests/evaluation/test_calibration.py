@@ -200,3 +200,5 @@ def test_words_that_are_all_right_or_all_wrong_teach_nothing(seen):
 def test_a_sure_hypothesis_is_in_the_last_bin():
     found = calibration_error(np.array([0.95, 1.0]), np.array([True, False]))
     assert found == pytest.approx((0.95 + 1 - 1) / 2)
+    found = calibration_error(np.array([0.85, 0.95]), np.array([False, True]))
+    assert found == pytest.approx((0.85 + 0.05) / 2)

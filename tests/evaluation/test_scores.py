@@ -192,8 +192,11 @@ def test_an_output_does_not_differ_from_itself():
     assert [c.p_value for c in compare(GOOD * 10, GOOD * 10, REFERENCES * 10)] == [1.0, 1.0, 1.0]
 
 
-def test_few_sentences_are_not_tested():
-    assert all(math.isnan(c.p_value) for c in compare(GOOD, BAD, REFERENCES))
+@pytest.mark.parametrize(("count", "is_tested"), [(29, False), (30, True)])
+def test_fewer_than_thirty_sentences_are_not_tested(count, is_tested):
+    good, bad, references = ((texts * 10)[:count] for texts in (GOOD, BAD, REFERENCES))
+    for found in compare(good, bad, references), compare(good, good, references):
+        assert [math.isnan(each.p_value) for each in found] == [not is_tested] * 3
 
 
 def test_wrong_inputs_are_refused():
