@@ -71,7 +71,10 @@ OWN_TESTS = {
     "decoding/registry.py": ("decoding/test_registry.py", "decoding/test_loading.py"),
     "decoding/searcher.py": ("decoding/test_searcher.py", "decoding/test_translator.py"),
     "decoding/torch_engine.py": ("decoding/test_torch_engine.py", "decoding/test_loading.py"),
-    "inline/placeholder_removal.py": ("inline/test_placeholders.py",),
+    "inline/placeholder_removal.py": (
+        "inline/test_placeholder_removal.py",
+        "inline/test_placeholders.py",
+    ),
     "wings/corpora/fetch/table.py": ("wings/corpora/test_fetch.py",),
     "wings/documents/tmx.py": ("wings/documents/test_memories.py",),
     "wings/export/marian_reader.py": ("wings/export/test_importing.py",),
