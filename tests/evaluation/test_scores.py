@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import runpy
 from importlib.util import find_spec
 
 import pytest
@@ -70,6 +71,12 @@ def test_intervals_hold_the_score_and_are_the_same_again(monkeypatch):
     assert all(s.low < s.value < s.high for s in found)
     assert all("bs:1000" in s.signature for s in found)
     assert score(hypotheses, references) == found
+
+
+def test_a_bootstrap_has_a_thousand_resamples():
+    """The other tests have fewer, so this one reads the module again."""
+    as_written = runpy.run_path(str(scores.__file__))
+    assert "bs:1000" in as_written["score"](GOOD, REFERENCES)[0].signature
 
 
 def test_intervals_stay_within_the_range_of_the_score():
