@@ -189,6 +189,7 @@ def test_events_of_plain_text(text: str, events: str) -> None:
     ("text", "events"),
     [
         ("It costs $5.", "It costs $5."),
+        ("It costs $2.", "It costs $2."),
         ("$2 and $1", "($2) and ($1)"),
         ("$3 and $1", "$3 and ($1)"),
         ("$3, $2 and $1", "($3), ($2) and ($1)"),

@@ -30,6 +30,7 @@ from transduce.inline.placeholders import (
 from transduce.inline.placeholders import replace as replaced
 from transduce.inline.placing import copied, restore
 from transduce.inline.segments import split, whole_words
+from transduce.inline.symbols import symbols_of
 from transduce.text.formats import (
     MARKUP_TEXT,
     MESSAGE,
@@ -373,6 +374,19 @@ def test_conversions_without_numbers_keep_their_order() -> None:
     assert not intact("%d of %s", "von %s %d"), "C reads its arguments in this order"
     assert intact("%1$d of %2$s", "von %2$s %1$d")
     assert intact("{0} of {1}, %% %d", "{1} von {0}, %d %%")
+
+
+def test_a_changed_text_is_not_intact() -> None:
+    assert intact("a <b>b</b> {0}", "{0} <b>a</b> b", MARKUP_TEXT)
+    assert not intact("a <b>b</b>", "a b", MARKUP_TEXT)
+    assert not intact("a", "a <x/>", MARKUP_TEXT)
+    assert not intact("a {0}", "a {0} {0}")
+    assert not intact("a <b>b</b>", "</b>a b<b>", MARKUP_TEXT), "the tags are not paired"
+    assert intact("a &eacute;", "a é", MARKUP_TEXT)
+    assert intact("a $1", "a") and not intact("a $1", "a", MESSAGE)
+    notes = symbols_of({"♪"})
+    assert intact("a ♪", "a") and not intact("a ♪", "a", symbols=notes)
+    assert intact("a ♪ b", "♪ a b", symbols=notes)
 
 
 @pytest.mark.parametrize("word", ["%1", "%L1", "%n", "%Y", "%-d", "%H", "<c.red>x</c>"])

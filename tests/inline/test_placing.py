@@ -249,8 +249,28 @@ def test_a_word_must_be_copied_as_often_as_it_stands() -> None:
     assert not copied(masked, "{0} oder {1}")
     assert not copied(mask("run <code>ls</code>", MARKUP_TEXT), "also führe aus")
     assert not copied(mask("run <code>ls</code>", MARKUP_TEXT), "also Hals")
-    assert not copied(mask("run x<code>ls</code>", MARKUP_TEXT), "führe xls aus"), "part of a word"
-    assert copied(mask("run x<code>-ls</code>", MARKUP_TEXT), "führe x-ls aus")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_copied"),
+    [
+        # A part of a word is no copy, but the signs that a placeholder has at its ends end a word.
+        ("x<code>ls</code>", False),
+        ("x<code>_a</code>", False),
+        ("x<code>-ls</code>", True),
+        ("x<code>.ls</code>", True),
+        ("<code>ls</code>x", False),
+        ("<code>a_</code>x", False),
+        ("<code>ls.</code>x", True),
+        ("<code>-l</code>x", False),
+        ("<code>l-</code>x", True),
+        ("x<code>l-</code>", False),
+        ("<code>a</code> <code>a</code>", True),
+    ],
+)
+def test_a_part_of_a_word_is_no_copy(text: str, is_copied: bool) -> None:
+    masked = mask(text, MARKUP_TEXT)
+    assert copied(masked, masked.text) is is_copied
 
 
 #          0123456789012

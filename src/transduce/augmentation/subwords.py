@@ -19,7 +19,7 @@ from transduce.tokens.vocabulary import SPACE, Rows, Vocabulary, pack
 
 # Maximum segmentations drawn for a word per call, since each takes several microseconds.
 VARIANTS = 16
-MAX_LATTICES = 1 << 16  # maximum number of words whose unigram probabilities are cached
+MAX_LATTICES = 65_536  # maximum number of words whose unigram probabilities are cached
 HASH_FACTOR = 0x9E3779B97F4A7C15  # odd, so its powers are never 0 modulo 2^64
 
 
