@@ -271,6 +271,13 @@ def test_more_nested_tags_than_there_may_be_stay_unpaired(most, kinds, monkeypat
     assert sorted(mark.kind for mark in marks) == kinds
 
 
+@pytest.mark.parametrize(("depth", "halves"), [(100, 0), (101, 2)])
+def test_up_to_a_hundred_nested_tags_are_paired(depth: int, halves: int) -> None:
+    marks = mask("<b>a " * depth + " a</b>" * depth, MARKUP_TEXT).marks
+    assert [mark.kind for mark in marks].count("pair") == 100
+    assert len(marks) == 100 + halves
+
+
 def test_escaped_tags_are_tags() -> None:
     masked = mask(
         "Click &lt;b&gt;here&lt;/b&gt; or &lt;1/&gt; &lt;name> &lt;me@a.org&gt; &lt; 3", MARKUP_TEXT

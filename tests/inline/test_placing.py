@@ -214,6 +214,11 @@ def linked(source: str, target: str, words: str) -> list[Link]:
         # Unpaired tags keep their order: one may close what another opens.
         ("one</b> two<i> six", "one=eins two=zwei six=sechs", "sechs zwei eins</b><i>"),
         ("</b>one two<i>", "one=eins two=zwei", "</b>zwei eins<i>"),
+        ("six <b>one</i> two</b>", "one=eins two=zwei six=sechs", "sechs <b>eins</i> zwei</b>"),
+        # In one place, tags keep their order, and those between pairs stay there.
+        ("one <x/><y/>two", "one=eins two=zwei", "eins <x/><y/>zwei"),
+        ("<x/><b>one</b><y/> <i>two</i>", "one=eins two=zwei", "<x/><b>eins</b><y/> <i>zwei</i>"),
+        ("<b>one</b> <x/><i>two</i>", "one=eins two=zwei", "<b>eins</b> <x/><i>zwei</i>"),
         ("</b><u>one two</u><i> six", "one=eins six=da=0.3 two=zwei", "</b><u>eins da zwei</u><i>"),
     ],
 )
