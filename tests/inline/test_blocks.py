@@ -145,3 +145,12 @@ def test_blocks_by_hand(text: str, kind: TextKind, parts: str, with_blanks: str)
     found = edges(masked, with_words=True)
     assert found == sorted({*found}) and len(found) >= len(parts.split("|")) - 1
     assert edges(masked, with_words=False) == [edge for edge in found if edge not in placeholders]
+
+
+def test_tags_of_blocks_are_those_of_html() -> None:
+    blocks = "p div br hr tr li ul ol dl dt dd td th table thead tbody caption h1 h6 blockquote"
+    others = "b i a span code q h7 pl link dir html path bra"
+    for names, is_block in ((blocks + " section note", True), (others, False)):
+        for name in names.split():
+            for text in (f"a<{name}>b", f"a</{name.upper()}>b", f"a<x ctype='{name}'/>b"):
+                assert bool(edges(mask(text, MARKUP_TEXT), with_words=True)) is is_block, text

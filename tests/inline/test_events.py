@@ -204,3 +204,26 @@ def test_events_of_messages(text: str, events: str) -> None:
 def test_entities_are_unescaped_however_long_they_are() -> None:
     assert unescape("&lt;&#228;&auml;&amp;") == "<ää&"
     assert unescape(f"a &#{'1' * 5000}; b") == "a \ufffd b"
+
+
+CONVERSIONS = [
+    *(f"%{kind}" for kind in "diouxXeEfFgGcrsSa@"),
+    *(f"%{size}d" for size in ("h", "hh", "l", "ll", "L", "q", "j", "z", "t", "I64", "I32")),
+    *(f"%{flag}d" for flag in ("-", "+", "#", "0", "5", "*", ".2", "5.*", "-05.2")),
+    *("{n, number}", "{n, date}", "{n, time}", "{n, spellout}", "{n, ordinal}", "{n, duration}"),
+    *(f"{{n, {kind}, a {{b}}}}" for kind in ("plural", "select", "selectordinal", "choice")),
+    *("http://a.b", "https://a.b", "ftp://a.b", "www.a.b"),
+]
+
+
+@pytest.mark.parametrize("placeholder", CONVERSIONS)
+def test_all_forms_of_a_placeholder_are_found(placeholder: str) -> None:
+    assert shown(f"a {placeholder}, b") == f"a ({placeholder}), b"
+
+
+def test_a_unit_may_follow_a_conversion_but_no_other_letters() -> None:
+    units = ["x", "px", "pt", "B", "kB", "KB", "KiB", "MB", "GB", "TB", "h", "m", "s"]
+    for unit in [*units, "ms", "µs", "ns", "min", "sec", "th"]:
+        assert shown(f"a %d{unit}, b") == f"a (%d){unit}, b"
+    for word in ("py", "xs", "hours", "mm"):
+        assert shown(f"a %d{word}, b") == f"a %d{word}, b"

@@ -94,3 +94,12 @@ def test_symbols_are_removed(text: str, removed: str) -> None:
 )
 def test_a_text_has_letters_outside_of_its_placeholders(text: str, has_letters: bool) -> None:
     assert is_text(mask(text)) is has_letters
+
+
+@pytest.mark.parametrize(
+    "quotes", ['""', "''", "()", "[]", "<>", "«»", "»«", "“”", "„“", "‘’", "‚‘"]
+)
+def test_all_kinds_of_quotes_are_removed(quotes: str) -> None:
+    opening, closing = quotes
+    quoted = f"{opening}{{0}}{closing}"
+    assert shown(without_words(mask(f"a {quoted} b"))) == f"a_‹{quoted}›_ b"

@@ -255,3 +255,29 @@ def test_no_placeholder_extends_across_a_border(
 ) -> None:
     marks = tuple(Mark("word", begin, end, "{0}") for begin, end in words)
     assert whole_words(Masked("x" * 12, marks), spans) == merged
+
+
+def test_line_breaks_and_bullets_separate_sentences() -> None:
+    for character in "\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029":
+        assert split(f"A dog{character} a cat", "en") == [(0, 5), (7, 12)]
+    for bullet in ("-", "*", "+", "•", "‣", "–", "—", "·", "1)", "123)", "a)", "Z)", "1.", "12."):
+        text = f" {bullet}  A dog"
+        assert split(text, "en") == [(len(text) - 5, len(text))]
+    for word in ("~", "1234)", "ab)", "1234.", "(a)"):
+        assert split(f"{word} A dog", "en")[0][0] == 0
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        *(f"aaaaaaaaa{sign}| bb bbbb bb" for sign in ";:,)]–؛،۔"),
+        *(f"aaaaaaaaa{sign}|bb bbbb bbb" for sign in "—、，；：。។៖၊။፣።।"),
+        *(f"aaaaaaaaa| {sign}bb bbbb bbb" for sign in "([–"),
+        *(f"aaa{sign}aaa bbb| bbb ccc ccc" for sign in ";:,.)!"),
+    ],
+)
+def test_a_long_sentence_is_cut_at_the_end_of_a_clause(sentence: str) -> None:
+    text = sentence.replace("|", "")
+    assert [text[b:e] for b, e in _halves(text, 0, len(text))] == [
+        part.strip() for part in sentence.split("|")
+    ]
