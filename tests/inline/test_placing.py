@@ -202,6 +202,7 @@ def linked(source: str, target: str, words: str) -> list[Link]:
         ("<b>one</b> two", "one=eins=0.6 two=eins=0.5 two=zwei", "<b>eins</b> zwei"),
         ("<b>one</b> two", "two=eins=0.5 one=eins=0.6 two=zwei", "<b>eins</b> zwei"),
         ("<b>red {0}</b> dog", "red=rote dog={0}", "Hund <b>rote {0}</b>"),
+        ("{0} <b>red</b> {1}", "red=rote", "{0} <b>rote</b> {1}"),
         # A point is behind the word before it, or before the word behind it if a blank is before it.
         ("one<x/> two<y/> six", "one=eins two=zwei six=sechs", "sechs zwei<y/> eins<x/>"),
         ("one <x/>two <y/>six", "one=eins two=zwei six=sechs", "<y/>sechs <x/>zwei eins"),
@@ -217,6 +218,8 @@ def linked(source: str, target: str, words: str) -> list[Link]:
         ("six <b>one</i> two</b>", "one=eins two=zwei six=sechs", "sechs <b>eins</i> zwei</b>"),
         # In one place, tags keep their order, and those between pairs stay there.
         ("one <x/><y/>two", "one=eins two=zwei", "eins <x/><y/>zwei"),
+        ("one <x/></b>two", "one=eins two=zwei", "eins <x/></b>zwei"),
+        ("one </b><x/>two", "one=eins two=zwei", "eins </b><x/>zwei"),
         ("<x/><b>one</b><y/> <i>two</i>", "one=eins two=zwei", "<x/><b>eins</b><y/> <i>zwei</i>"),
         ("<b>one</b> <x/><i>two</i>", "one=eins two=zwei", "<b>eins</b> <x/><i>zwei</i>"),
         ("</b><u>one two</u><i> six", "one=eins six=da=0.3 two=zwei", "</b><u>eins da zwei</u><i>"),
