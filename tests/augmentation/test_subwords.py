@@ -188,4 +188,5 @@ def test_equal_words_have_up_to_sixteen_segmentations_per_call():
 
 def test_short_words_have_different_hashes():
     words = [word for length in (1, 2, 3) for word in product(range(30), repeat=length)]
-    assert len({*_hashes(pack([list(word) for word in words])).tolist()}) == len(words)
+    hashes = _hashes(pack([list(word) for word in words]))
+    assert hashes.dtype == np.uint64 and len({*hashes.tolist()}) == len(words)

@@ -92,6 +92,10 @@ def test_the_language_decides_the_tokenisation_before_anything_is_translated(mod
     for direction, name in (("en-zh", "zh"), ("en-de", "13a")):
         found = evaluate([model], pairs(direction)[:2], model.config.decode)
         assert f"tok:{name}" in found.scores[0].signature
+    chinese = replace(model.config, data=replace(model.config.data, target="zh"))
+    ensemble = [model, model._replace(config=chinese)]
+    found = evaluate(ensemble, pairs("")[:2], model.config.decode)
+    assert "tok:13a" in found.scores[0].signature, "the first model of an ensemble decides"
     with pytest.raises(UserError, match="There is no tokenisation '13b'"):
         evaluate([model], [], model.config.decode, tokenize="13b")
     with pytest.raises(UserError, match="nothing to score"):
