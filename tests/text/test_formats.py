@@ -145,7 +145,9 @@ def test_only_these_formats_are_documents() -> None:
     for name in ("a.tsv", "a.jsonl", "a", "a.en"):
         assert not format_of(name).is_document and not format_of(name).symbols
     assert format_of("dir.po/a.TMX.gz") == FILE_FORMATS[".tmx"] and format_of("a.gz") == Format()
-    for suffix in SPREADSHEET_SUFFIXES:
+    assert format_of("a.mrg").symbols and ".mrg" in bilingual_suffixes()  # of the lab
+    for suffix in (".csv", ".ods", ".xls", ".xlsx"):
+        assert suffix in SPREADSHEET_SUFFIXES
         with pytest.raises(UserError, match=r"can't be translated"):
             read_document(b"", f"a{suffix}", "en", "de")
 

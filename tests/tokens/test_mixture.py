@@ -248,3 +248,24 @@ def test_weights_by_hand(stores):
     assert sizes == [7, 0, 5, 7]
     assert mixture.pairs_per_epoch == sum(sizes)
     assert Mixture(stores, [0.0] * 4).plan(0, 0, budget=40, accumulate=1, seed=1) == []
+
+
+def test_each_store_has_its_own_tag(stores):
+    mixture = Mixture([StoreView(store, tag=90 + at) for at, store in enumerate(stores)], [1.0] * 4)
+    rows = [(90 + at, row) for at, corpus in enumerate(CORPORA) for row in corpus]
+    every = np.arange(32)
+    assert [row.tolist() for row in mixture.sources(every)] == [
+        [tag, *source] for tag, (source, _) in rows
+    ]
+    assert [row.tolist() for row in mixture.targets(every)] == [target for _, (_, target) in rows]
+    lengths = [
+        [1 + len(source) for _, (source, _) in rows],
+        [len(target) for _, (_, target) in rows],
+    ]
+    assert np.array(mixture.lengths(every)).tolist() == lengths
+    longest = max(map(max, zip(*lengths, strict=True)))
+    assert mixture.longest() == (lengths[0].index(longest), longest)
+    backwards = Mixture([StoreView(stores[0], swapped=True), stores[2]], [1.0, 1.0])
+    pair = np.array([3, 8])
+    assert [row.tolist() for row in backwards.sources(pair)] == [CORPORA[0][3][1], CORPORA[2][1][0]]
+    assert [row.tolist() for row in backwards.targets(pair)] == [CORPORA[0][3][0], CORPORA[2][1][1]]

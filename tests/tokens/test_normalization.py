@@ -56,6 +56,10 @@ odd_texts = st.lists(
         ("ﬁnd oﬃce Ĳsland", "find office IJsland"),
         ("non\u2011stop", "non-stop"),
         ("“Hi”, she’s", '"Hi", she\'s'),
+        ("„Hi‟ ‚x‛ ‘y", "\"Hi\" 'x' 'y"),
+        ("\u2329\u200d", "\u3008"),  # not a picture any more once it is composed
+        ("\u2190\u0338\u200d", "\u219a\u200d"),  # a picture only once it is composed
+        ("e\u200b\u0301", "é"),
     ],
 )
 def test_equal_and_invisible_characters_are_unified(text, normalised):
@@ -182,3 +186,8 @@ def test_texts_are_replaced_by_shorter_and_longer_ones():
     assert found.original((1, 4)) == (1, 5) and found.original((0, 1)) == (0, 1)
     same = tracked.replaced([(1, 3)], str.upper)
     assert (same.text, same.origins) == ("aBCdef", tracked.origins)
+
+
+def test_a_model_may_know_all_characters_that_are_usually_replaced():
+    keeping = Normalizer(FOLDED)
+    assert keeping([" “a”\u00a0ﬁ  \uff01 b\u00ad "]) == ["“a”\u00a0ﬁ \uff01 b"]
