@@ -1,6 +1,7 @@
 """The preparation of a corpus that another function rewrites, and with an existing vocabulary."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,10 @@ def test_pairs_are_rewritten_corpus_by_corpus_and_cleaned_again(tmp_path):
     made = learnt(found)
     assert len(made) == len(expected) - long and [pair for pair in expected if pair in made] == made
     assert (found.facts.pairs, found.facts.dropped) == (len(made), 0)
+    assert {path.name for path in found.folder.iterdir()} == {
+        *("corpus-0", "corpus-1", "tokenizer.model", "tokenizer.normalization.json"),
+        *("valid.jsonl", "left-out.jsonl", "preparation.json", "manifest.json"),
+    }
 
 
 def test_placeholder_tokens_of_rewritten_pairs_are_no_damage(tmp_path):
@@ -79,6 +84,68 @@ def test_placeholder_tokens_of_rewritten_pairs_are_no_damage(tmp_path):
     )
     assert learnt(found)[20:] == [("ka \ufdd0 lo", "zu \ufdd0")]
     assert found.facts.left_out == {"characters": 1}
+
+
+def test_rewritten_pairs_are_cleaned_by_the_other_rules_again(tmp_path):
+    data = data_of(
+        write(tmp_path / "a.tsv", [*TEXTS[:20], ("ka {x} lo", "zu {x}")]),
+        rules=("characters", "copied"),
+        placeholders="masked",
+        max_ratio=3.0,
+    )
+
+    def rewrite(pairs: Iterator[Pair], _: Cleaning) -> Iterator[Pair]:
+        targets = {0: lambda pair: pair.source, 1: lambda _: "zu " * 40, 2: lambda _: "x \ue000"}
+        for number, pair in enumerate(pairs):
+            yield pair._replace(target=targets.get(number, lambda its: its.target)(pair))
+
+    found = prepare(data, tmp_path / "masked", vocab_size=lambda _: 330, rewrite=rewrite)
+    assert found.facts.left_out == {"copied": 1, "ratio": 1} and found.facts.pairs == 19
+    kept = replace(data, placeholders="kept")
+    found = prepare(kept, tmp_path / "kept", vocab_size=lambda _: 330, rewrite=rewrite)
+    assert found.facts.left_out == {"copied": 1, "ratio": 1, "characters": 1}
+
+
+@pytest.mark.parametrize("has_valid", [True, False])
+def test_a_rewritten_pair_with_a_held_out_sentence_is_dropped(tmp_path, has_valid):
+    """Validation files are not compared with the corpus."""
+    rows = [(f"s {n}", f"t {n}") for n in range(150)]
+    (tmp_path / "valid.tsv").write_text("S  3\tt 4\n")
+    options = {"valid": (str(tmp_path / "valid.tsv"),)} if has_valid else {"holdout": 12}
+    data = data_of(write(tmp_path / "a.tsv", rows), **options)
+    held_out = []
+
+    def rewrite(pairs: Iterator[Pair], _: Cleaning) -> Iterator[Pair]:
+        some = [*pairs]
+        held_out.extend({source for source, _ in rows} - {pair.source for pair in some})
+        new = (source.upper() for source in held_out)
+        return (
+            pair._replace(target=next(new, pair.target) if number else "new")
+            for number, pair in enumerate(some)
+        )
+
+    found = prepare(data, tmp_path / "data", vocab_size=lambda _: 290, rewrite=rewrite)
+    number = 0 if has_valid else 12
+    assert len(held_out) == number == found.facts.dropped
+    assert found.facts.pairs == 150 - 2 * number and learnt(found)[0][1] == "new"
+    assert found.facts.held_out == len(found.valid()) == (1 if has_valid else 12)
+
+
+def test_a_new_vocabulary_has_the_size_for_the_number_of_training_pairs(tmp_path):
+    asked = []
+    rows = [*TEXTS, TEXTS[0], ("", "x")]
+    data = data_of(write(tmp_path / "a.tsv", rows), holdout=5, max_length=4)
+    for threads in (1, 2):
+        found = prepare(
+            data,
+            tmp_path / str(threads),
+            vocab_size=lambda pairs: asked.append(pairs) or 280,
+            threads=threads,
+        )
+        assert asked.pop() == 55 and 270 < found.tokenizer.target.size <= 280
+        facts = found.facts.left_out
+        assert facts["duplicate"] == facts["empty"] == 1 and facts["too-long"] > 0
+        assert found.facts.pairs == 55 - facts["too-long"] == len(learnt(found))
 
 
 def test_an_existing_vocabulary_encodes_a_corpus(tmp_path):

@@ -12,6 +12,7 @@ from transduce.text.formats import (
     SPREADSHEET_SUFFIXES,
     DocumentFile,
     Format,
+    TextKind,
     bilingual_suffixes,
     document_suffixes,
     format_of,
@@ -137,6 +138,22 @@ def test_a_text_is_translated_in_documents_of_every_format(suffix: str) -> None:
     assert document.texts == ["Hello"] and suffix.lower() in document_suffixes()
     assert b"Guten Tag" in document.write(["Guten Tag"])
     assert format_of(f"a{suffix}").is_document == (suffix != ".txt")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "content", "kind"),
+    [
+        (".txt", "Hello\n", TextKind()),
+        (".html", PAGE.format("Hello"), TextKind(markup=True)),
+        (".xlf", XLIFF.replace("Hello", '<g id="1">Hello</g> you'), TextKind(True, True, True)),
+        (".po", PO, TextKind(message=True)),
+    ],
+)
+def test_a_format_says_what_its_texts_may_contain(
+    suffix: str, content: str, kind: TextKind
+) -> None:
+    document = read_document(content.encode(), f"a{suffix}", "en", "de", redo=True)
+    assert document.kinds == [kind]
 
 
 def test_only_these_formats_are_documents() -> None:

@@ -207,7 +207,10 @@ def test_changed_pairs_are_read_as_they_were_planned(stores, monkeypatch, togeth
     epochs = []
     for epoch in (0, 1, 0):
         plan = sampled.plan(epoch, 0, budget=40, accumulate=2, seed=3)
-        chosen = np.unique(np.concatenate([batch for batches in plan for batch in batches]))
+        planned = np.concatenate([batch for batches in plan for batch in batches])
+        unchanged = plain.plan(epoch, 0, budget=40, accumulate=2, seed=3)
+        assert sorted(planned) == sorted(itertools.chain(*itertools.chain(*unchanged)))
+        chosen = np.unique(planned)
         drawn = (
             [row.tolist() for row in sampled.sources(chosen)],
             [row.tolist() for row in sampled.targets(chosen)],
@@ -269,3 +272,14 @@ def test_each_store_has_its_own_tag(stores):
     pair = np.array([3, 8])
     assert [row.tolist() for row in backwards.sources(pair)] == [CORPORA[0][3][1], CORPORA[2][1][0]]
     assert [row.tolist() for row in backwards.targets(pair)] == [CORPORA[0][3][0], CORPORA[2][1][1]]
+
+
+@pytest.mark.usefixtures("_small_blocks")
+def test_changes_are_drawn_anew_for_each_block_epoch_and_seed(stores):
+    sampled = SampledMixture(Mixture(stores, [2.0] * 4), doubled)
+    drawn = set()
+    for seed, epoch, block in itertools.product((3, 4), (0, 1), range(2)):
+        sampled.plan(epoch, block, budget=40, accumulate=2, seed=seed)
+        targets = sampled.targets(sampled._pairs[:8])
+        drawn.add(tuple(row[0] for row in targets))
+    assert len(drawn) == 8
