@@ -74,6 +74,8 @@ def test_kinds_scores_and_pieces(vocabulary):
         score.is_integer() for score in scores if score is not None
     )
     assert (vocabulary.kind == "char") == (max(map(len, pieces[UNK + 257 :])) == 1)
+    # Only BPE splits a word in the same way in every text.
+    assert (vocabulary.kind == "bpe") == (vocabulary._words is not None)
     assert vocabulary.known("a漢ж") == {"a", "漢"} and not vocabulary.tags
     assert not vocabulary.has_placeholder_tokens
 
