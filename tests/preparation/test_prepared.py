@@ -98,11 +98,17 @@ def test_validation_pairs_are_written_and_read(tmp_path):
         Pair("c", "d\u2028e", Origin(place, 3)),
     ]
     assert "direction" not in (tmp_path / "valid.jsonl").read_text().splitlines()[1]
-    for damaged in ('{"source": "a"}\n', "[]\n", "{\n", '{"source": 1, "target": "b"}\n'):
+    for damaged in (
+        '{"source": "a"}\n',
+        "[]\n",
+        "{\n",
+        '{"source": 1, "target": "b"}\n',
+        "[" * 99_999,
+    ):
         (tmp_path / "valid.jsonl").write_text(damaged)
         with pytest.raises(UserError, match=r"valid.jsonl is damaged\. Prepare the corpus again"):
             read_valid(tmp_path)
-    for damaged in ("{}", "[]", "{"):
+    for damaged in ("{}", "[]", "{", "[" * 99_999):
         (tmp_path / "preparation.json").write_text(damaged)
         with pytest.raises(UserError, match=r"preparation.json is damaged"):
             read_facts(tmp_path)
@@ -186,6 +192,10 @@ def test_the_directions_of_a_multilingual_corpus(tmp_path, temperature, weights)
     assert sum(
         w * s.pairs for w, s in zip(mixture.weights, mixture.stores, strict=True)
     ) == pytest.approx(20)
+    found = Prepared(tmp_path, facts, tokenizer, mixture, numbers)
+    assert [found.origin(at) for at in (0, 7, 8, 15, 16, 17)] == [
+        *("a:1", "a:8", "a:1", "a:8", "b:1", "b:2")
+    ]
     tags = [tokenizer.into(code).tag for code in ("de", "en", "en")]
     firsts = [int(mixture.sources(np.array([at]))[0][0]) for at in (0, 8, 16)]
     assert firsts == tags

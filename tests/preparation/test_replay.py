@@ -135,9 +135,8 @@ def test_a_corpus_without_pairs_is_not_back_translated_and_has_nothing_to_encode
     without = replace(old, folder=empty)
     assert [replaying._is_synthetic(old, corpus) for corpus in range(3)] == [False, False, True]
     assert not replaying._is_synthetic(without, 2)
-    Replay([2], without, []).write_stores(tmp_path, 7, old.tokenizer)
+    Replay([2], without, [], 1.0).write_stores(tmp_path, 7, old.tokenizer)
     assert len(TokenStore(store_path(tmp_path, 7))) == 0
-    assert Replay([2], without, []).repeats == 1.0
 
 
 def test_files_and_languages_both_tell_a_corpus(old):

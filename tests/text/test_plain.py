@@ -372,3 +372,12 @@ def test_a_very_large_window_of_zstandard_is_read(folder):
     data = writer.compress(b"a\n") + writer.flush()
     assert zstandard.get_frame_parameters(data).window_size == 1 << 28
     assert list(read_lines(write(folder, "long.zst", data))) == ["a"]
+
+
+def test_only_the_beginning_of_a_file_tells_its_kind(folder):
+    latin = "A dog runs after a cat.".encode("utf-16-le")
+    with patch.object(plain, "BLOCK_BYTES", 3):
+        assert list(read_lines(write(folder, "e.ts", "ab\n<?xml\n"))) == ["ab", "<?xml"]
+        assert list(read_lines(write(folder, "e.txt", b"ab\n" + latin)))[1] == latin.decode()
+        with pytest.raises(UserError, match=r"e2\.txt:2: byte 0xFF at offset 3 .* is not UTF-8\."):
+            list(read_lines(write(folder, "e2.txt", b"ab\nBZh\xff\n")))

@@ -77,6 +77,8 @@ def test_gaps_between_the_lines_of_pairs_change_no_line_number(tmp_path):
         write_store(tmp_path / f"{size}", blocks(rows, size=size))
         store = TokenStore(tmp_path / f"{size}")
         assert [store.origin(i) for i in range(len(rows))] == expected
+        steps = [0, 254, 255, 0, 0, 0, 0, 1, 0, 0, 1, 255, 0, 1, 0, 0, 1, 0]
+        assert [*(tmp_path / f"{size}" / "origin.steps").read_bytes()] == steps
         # Jumps: the begin, six gaps of the first file, the other file, 7 and 7, and the first file again.
         assert (tmp_path / f"{size}" / "origin.jumps").stat().st_size == 11 * 24
     write_store(tmp_path / "long", blocks((([1], [2], 0, line) for line in range(5, 9005)), 1000))
@@ -116,10 +118,16 @@ def test_a_header_that_does_not_fit_is_refused(tmp_path, changes, said):
         (aside / "store.json").write_text(json.dumps({"format": 2} | types | changes))
     with pytest.raises(UserError, match=said):
         TokenStore(tmp_path / "other")
-    with write_folder(tmp_path / "missing") as aside:
-        (aside / "store.json").write_text(json.dumps({"format": 2, "source": "<u2"}))
-    with pytest.raises(UserError, match="is missing or damaged"):
-        TokenStore(tmp_path / "missing")
+    damaged = (json.dumps({"format": 2, "source": "<u2"}), "{}", "[2]", "{", "[" * 99_999)
+    for number, content in enumerate(damaged):
+        with write_folder(tmp_path / str(number)) as aside:
+            (aside / "store.json").write_text(content)
+        with pytest.raises(UserError, match=r"store\.json is missing or damaged"):
+            TokenStore(tmp_path / str(number))
+    with write_folder(tmp_path / "without"):
+        pass
+    with pytest.raises(UserError, match=r"store\.json is missing or damaged"):
+        TokenStore(tmp_path / "without")
 
 
 def test_a_sentence_may_be_very_long(tmp_path):

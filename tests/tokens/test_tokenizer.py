@@ -346,13 +346,13 @@ def test_an_imported_vocabulary_is_saved_with_its_pieces(tmp_path):
         loaded = Tokenizer.load(tmp_path / name, threads=2)
         assert loaded.is_imported and loaded.joint == (name in ("one", "shared")) == tokenizer.joint
         assert loaded.same_pieces(tokenizer) and loaded.target.threads == 2
-    for damaged in ("{}", "[]", "[[]]", "[1]", '[["a"], ["b"], ["c"]]', "["):
+    for damaged in ("{}", "[]", "[[]]", "[1]", '[["a"], ["b"], ["c"]]', "[", "[" * 99_999):
         (tmp_path / "one" / "tokenizer.pieces.json").write_text(damaged)
         with pytest.raises(UserError, match=r"tokenizer.pieces.json (is damaged|can't be read)"):
             Tokenizer.load(tmp_path / "one")
     Tokenizer.train(ENGLISH, [], vocab_size=300, quotes="“").save(tmp_path)
     assert Tokenizer.load(tmp_path).quotes == "“"
-    for damaged in ("{}", '{"curly_quotes": 1}', "["):
+    for damaged in ("{}", '{"curly_quotes": 1}', "[]", "[", "[" * 99_999):
         (tmp_path / "tokenizer.normalization.json").write_text(damaged)
         with pytest.raises(UserError, match=r"tokenizer.normalization.json is damaged"):
             Tokenizer.load(tmp_path)
