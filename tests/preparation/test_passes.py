@@ -42,6 +42,7 @@ from transduce.text.rules import (
     NEAR_DUPLICATE,
     OTHERS,
     RATIO,
+    Checker,
     Rules,
 )
 from transduce.text.tree_symbols import ALL_MARKS
@@ -167,6 +168,9 @@ def test_placeholders_are_masked_in_documents_or_as_the_vocabulary_knows_them(fi
     auto = {False: "kept", True: "masked"}
     for is_memory, data in enumerate((plain, memory)):
         assert with_placeholders(data, None).placeholders == auto[bool(is_memory)]
+    for files in ((file, "a.po"), ("a.po", file)):
+        both = data_of_files(*(CorpusConfig((name,)) for name in files))
+        assert with_placeholders(both, None).placeholders == "masked"
     trees = data_of_files(CorpusConfig(("a.po",)), symbols=True)
     assert with_placeholders(trees, None).placeholders == "kept"
     masked = Tokenizer.train(WORDS, [], vocab_size=400, placeholder_tokens=PLACEHOLDER_TOKENS)
@@ -291,6 +295,8 @@ def test_labels_that_a_parser_does_not_know_are_named(tmp_path):
     good = read_part(iter(numbered(("ka lo", known), ("mi", "(S )"))), data, tmp_path / "0")
     [encoded] = encode_part(good, ["f"], parser, 99, Cleaning())
     assert len(encoded.target.lists()) == 2
+    closed = read_part(iter(numbered(("ka lo", known.replace("0)", ")7")))), data, tmp_path / "2")
+    assert list(encode_part(closed, ["f"], parser, 99, Cleaning())), "a number is no label"
     bad = read_part(iter(numbered(("ka", "(S )"), ("lo", new))), data, tmp_path / "1")
     with pytest.raises(UserError, match=r"f, line 2: the label 'NP-X' is not in the parser's"):
         list(encode_part(bad, ["f"], parser, 99, Cleaning()))
@@ -391,6 +397,15 @@ def test_chunks_are_cleaned_like_one_part(tmp_path, monkeypatch):
         DUPLICATE: (2, [(1, Origin("f", 3)), (2, Origin("f", 5))]),
         RATIO: (1, [(2, Origin("f", 6))]),
     }
+
+
+def test_a_later_part_is_checked_like_the_first(tmp_path):
+    data = data_of_files(max_ratio=3.0)
+    pairs = numbered(("a", "b" * 20))
+    for number, max_ratio in enumerate((3.0, 0.0)):
+        checker = Checker(Rules(max_ratio, deduplicate=True))
+        staged = read_part(iter(pairs), data, tmp_path / str(number), checker)
+        assert (len(staged), *staged.left_out) == ((0, RATIO) if max_ratio else (1,))
 
 
 def test_sentences_are_hashed_if_pairs_are_held_out_or_replayed(tmp_path):

@@ -109,6 +109,8 @@ def test_a_pair_has_a_bit_for_each_rule_that_it_breaks():
                 sum(int(BITS[rule]) for rule in broken if max_ratio or rule != RATIO)
                 for broken in expected
             ]
+    equal = Checker(Rules(0.5, deduplicate=True)).check(PairBatch(["xx"] * 2, ["y" * 11, "y" * 12]))
+    assert equal.tolist() == [0, BITS[RATIO]]
     copied = Checker(Rules(3, deduplicate=True, others=(COPIED,))).check(batch)
     assert copied.tolist()[-1] == BITS[COPIED] and copied.tolist()[4] == BITS[RATIO]
 

@@ -176,11 +176,13 @@ def test_blocks_are_redrawn_every_epoch(stores):
     assert set(last) == {0, 1, 2, 3}  # the end of the corpus may come in any of them
 
 
-def test_the_longest_pair_is_found_in_any_slice(stores, monkeypatch):
-    monkeypatch.setattr(tokens_mixture, "SLICE_PAIRS", 5)
+@pytest.mark.parametrize("size", [1, 5, 99])
+def test_the_longest_pair_is_found_in_any_slice(stores, monkeypatch, size):
+    monkeypatch.setattr(tokens_mixture, "SLICE_PAIRS", size)
     mixture = Mixture(stores, [1.0] * 4)
     longer = np.maximum(*mixture.lengths(np.arange(32)))
     assert mixture.longest() == (longer.argmax(), longer.max())
+    assert mixture.longest()[0] not in mixture.starts
     assert Mixture(stores[1:2], [1.0]).longest() == (0, -1)
 
 
