@@ -25,7 +25,7 @@ from transduce.preparation.staging import StagedPairs, StagingWriter
 from transduce.system.errors import UserError
 from transduce.text import holdout
 from transduce.text.clean import Cleaning
-from transduce.text.holdout import Part
+from transduce.text.holdout import Part, hold_out, sentences
 from transduce.text.pairs import Origin, Pair
 from transduce.text.rules import DUPLICATE, EMPTY, NEAR_DUPLICATE, PLACEHOLDERS_DIFFER
 from transduce.text.tree_symbols import are_of_trees
@@ -161,6 +161,8 @@ def test_what_is_held_out_is_not_trained_on_and_a_synthetic_pair_of_its_sentence
     ]
     again = aggregate(data_of("real", holdout=15), [[stage(numbered(200))]])
     assert again.held_out == found.held_out, "however the corpus is cut"
+    chosen = hold_out(lambda: [sentences(numbered(200))], 15, seed=1) == HELD_OUT
+    assert found.held_out == [p for p, its in zip(numbered(200), chosen, strict=True) if its]
     cut = [stage([]), stage(numbered(200)[:3]), stage([]), stage(numbered(200)[3:])]
     assert aggregate(data_of("real", holdout=15), [cut]).held_out == found.held_out
     assert aggregate(data_of("real"), [[stage(numbered(200))]]).held_out == []

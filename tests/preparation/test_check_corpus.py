@@ -139,7 +139,7 @@ def test_names_are_compared_with_the_languages_of_their_corpus(tmp_path, capsys)
 
 
 def test_faults_are_checked_only_if_their_wing_is_installed(tmp_path, capsys, monkeypatch):
-    marked = staged(tmp_path, [(f"<s> {source} </s>", target) for source, target in PAIRS])
+    marked = staged(tmp_path, [(f"<s> {source} </s>", target) for source, target in LONG])
     data = DataConfig(source="en", target="de", corpora=(CorpusConfig(("a", "b")),))
     [said] = warnings(capsys, data, marked)
     assert "of the sources have marks of sentences" in said

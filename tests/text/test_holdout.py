@@ -238,6 +238,7 @@ def test_any_pair_of_a_component_may_be_held_out():
         [np.flatnonzero(hold_out(lambda: [hashes_of(twins)], 10, seed) == 1) for seed in (1, 2, 3)]
     )
     assert len({*chosen}) > 20 and {*chosen % 3} == {0, 1, 2}
+    assert all(len({*some // 3}) == len(some) == 10 for some in np.split(chosen, 3))
     both = hold_out(lambda: [hashes_of(twins)], 20, 1, [150, 300])
     assert {*np.flatnonzero(both == Part.HELD_OUT) % 3} == {0, 1, 2}
 

@@ -194,7 +194,7 @@ def test_a_model_may_know_all_characters_that_are_usually_replaced():
 
 
 def test_all_spaces_become_blanks_and_no_control_character_stays():
-    for character in map(chr, range(0x110000)):
+    for character in map(chr, range(0x10000)):
         category = unicodedata.category(character)
         if category in ("Zs", "Zl", "Zp") or (category == "Cc" and character.isspace()):
             assert normalise([f"a{character}b"]) == ["a b"] or character == "\n", repr(character)
