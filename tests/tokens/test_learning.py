@@ -124,6 +124,14 @@ def test_a_symbol_may_begin_with_another_one_or_with_a_single_letter():
     assert [found.symbols()[token] for token in ids] == text.split(" ")
 
 
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_new_letters_get_pieces_though_most_texts_of_a_new_language_are_old_words(kind):
+    model = learn_model([["the dog runs", "dogs run there"] * 9], 300, kind, "")
+    texts = ["the dog runs there"] * 30 + ["öüßä äßüö öäüß ßäöü"] * 9
+    new = Vocabulary(extend_model(model, texts, 8, kind, []))
+    assert new.known("öüßäж") == {*"öüßä"}
+
+
 def test_no_placeholder_token_is_learnt_from_the_texts_of_a_new_language():
     model = learn_model([["a b"] * 9], 280, "bpe", "")
     texts = [f"{PLACEHOLDER_TOKENS[0]}Ж {PLACEHOLDER_TOKENS[1]} Ж"] * 9

@@ -94,6 +94,16 @@ def test_gaps_between_the_lines_of_pairs_change_no_line_number(tmp_path):
     ]
 
 
+def test_blocks_without_pairs_change_nothing(tmp_path):
+    rows = [([1, 2], [3], 0, 5), ([4], [5, 6], 0, 6), ([7], [8], 1, 7)]
+    some = [*blocks(rows, size=1)]
+    none = some[0].where(np.array([False]))
+    write_store(tmp_path / "plain", some)
+    write_store(tmp_path / "with", [none, some[0], none, none, *some[1:], none])
+    for file in (tmp_path / "plain").iterdir():
+        assert file.read_bytes() == (tmp_path / "with" / file.name).read_bytes(), file.name
+
+
 def test_encoded_pairs_are_chosen_by_a_mask():
     [encoded] = blocks([([1, 2], [3], 0, 5), ([], [4, 5], 1, 6), ([6], [7], 2, 7)])
     chosen = encoded.where(np.array([True, False, True]))
