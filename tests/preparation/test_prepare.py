@@ -15,6 +15,7 @@ from transduce.system.errors import UserError
 from transduce.text.clean import Cleaning
 from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.vocabulary import Vocabulary
 
 TEXTS = list(zip(*reverse_texts(60, seed=1), strict=True))
 
@@ -181,3 +182,57 @@ def test_only_a_corpus_with_a_new_language_replays_another(tmp_path):
             UserError, match=r"has another vocabulary than the model to continue from"
         ):
             prepare(other, tmp_path / "new", vocab_size=lambda _: 300, tokenizer=tokenizer)
+
+
+def test_a_new_language_is_prepared_with_the_corpora_of_another_one(tmp_path):
+    """The old validation pairs stay, and no new pair shares a sentence with them."""
+    (tmp_path / "valid.tsv").write_text("ka ka ka\tzu zu zu\n")
+    rows = {
+        "german": [(f"k {n}", f"z {n}") for n in range(40)],
+        "french": [("KA ka  ka", "öö"), *((f"k {n}", f"éé {n}") for n in range(150))],
+        "italian": [(f"k {n}", f"òò {n}") for n in range(150)],
+    }
+    corpora = {name: write(tmp_path / f"{name}.tsv", its) for name, its in rows.items()}
+    valid = (str(tmp_path / "valid.tsv"),)
+    old = prepare(
+        DataConfig(source="en", target="de", valid=valid, corpora=(corpora["german"],)),
+        tmp_path / "old",
+        vocab_size=lambda _: 290,
+    )
+    multilingual = Tokenizer(Vocabulary(old.tokenizer.target.model))  # without normalised sources
+    data = DataConfig(
+        corpora=tuple(
+            replace(corpora[name], source="en", target=code)
+            for name, code in (("french", "fr"), ("italian", "it"))
+        ),
+        directions=("en-de", "en-fr", "fr-en", "en-it"),
+        replay=str(old.folder),
+        holdout=20,
+    )
+    sizes = []
+    found = prepare(
+        data,
+        tmp_path / "new",
+        vocab_size=lambda pairs: sizes.append(pairs) or 320,
+        tokenizer=multilingual,
+    )
+    facts = found.facts
+    directions = [pair.direction for pair in found.valid()]
+    assert directions[0] == "en-de" and found.valid()[0].source == "ka ka ka"
+    assert {*directions[1:]} == {"en-fr", "fr-en", "en-it"}
+    assert facts.held_out == len(directions) and facts.dropped > 0
+    assert facts.corpora == [
+        [str(tmp_path / f"{name}.tsv")] for name in ("french", "italian", "german")
+    ]
+    assert facts.files == facts.corpora and facts.weights == [1.0] * 3
+    assert facts.pair_languages == [["en", "fr"], ["en", "it"], ["en", "de"]]
+    trained = sum(len(store.store) for store in found.mixture.stores if not store.swapped)
+    assert facts.pairs == trained == sizes[0] + 40
+    pieces = found.tokenizer.target.all_pieces()
+    assert pieces[: old.tokenizer.target.size] == old.tokenizer.target.all_pieces()
+    assert {">>de<<", ">>fr<<", ">>en<<", ">>it<<", "é", "ò"} <= {*pieces} and len(pieces) <= 320
+    assert [*found.tokenizer.target.tags] == [">>de<<", ">>fr<<", ">>en<<", ">>it<<"]
+    texts = learnt(found)
+    assert texts.count(("k 3", "z 3")) == 1 and not any("öö" in target for _, target in texts)
+    held_out = {pair.target for pair in found.valid() if pair.direction == "en-it"}
+    assert held_out and not held_out & {target for _, target in texts}

@@ -250,7 +250,7 @@ def test_facts_are_counted_over_all_stores_and_extended(corpus, tmp_path):
             CorpusConfig(("c",), target="zz"),
         ),
     )
-    options = {"files": [["a"], ["c"]], "held_out": 4, "dropped": 2, "seconds": 1.23456}
+    options = {"files": [["ä"], ["c"]], "held_out": 4, "dropped": 2, "seconds": 1.23456}
     write_facts(folder, data, cleaning=cleaning, **options)
     facts = read_facts(folder)
     old = corpus.facts
@@ -258,7 +258,8 @@ def test_facts_are_counted_over_all_stores_and_extended(corpus, tmp_path):
     assert facts.source_tokens == old.source_tokens + 5
     assert facts.target_tokens == old.target_tokens + 6
     assert (facts.source, facts.target, facts.weights) == ("xx", "yy", [2.0, 1.0])
-    assert (facts.corpora, facts.files) == ([["a", "b"], ["c"]], [["a"], ["c"]])
+    assert (facts.corpora, facts.files) == ([["a", "b"], ["c"]], [["ä"], ["c"]])
+    assert '"ä"' in (folder / "preparation.json").read_text(encoding="utf-8")
     assert facts.languages == [["xx", ""], ["", "zz"]] and facts.left_out == {
         "empty": 2,
         "ratio": 1,
@@ -303,6 +304,9 @@ def test_ids_beyond_either_vocabulary_are_noticed(tmp_path):
     corpora = tuple(CorpusConfig((str(name),)) for name in names)
     data = DataConfig(source="xx", target="yy", holdout=0, corpora=corpora, joint=False)
     whole = prepare(data, tmp_path / "data", vocab_size=lambda _: 290)
+    again = replace(data, joint=True)
+    reused = prepare(again, tmp_path / "reused", vocab_size=len, tokenizer=whole.tokenizer)
+    assert reused.facts.options["data.joint"] is whole.facts.options["data.joint"] is False
     for side in ("source", "target"):
         size = getattr(whole.tokenizer, side).size
         ids = ([size], [5]) if side == "source" else ([5], [size])
