@@ -243,6 +243,11 @@ def test_any_pair_of_a_component_may_be_held_out():
     assert {*np.flatnonzero(both == Part.HELD_OUT) % 3} == {0, 1, 2}
 
 
+def test_pairs_that_count_as_kept_come_before_those_that_cleaning_leaves_out():
+    kept = [part for part in Part if part <= Part.DROPPED]
+    assert kept == [Part.TRAIN, Part.HELD_OUT, Part.DROPPED] and len(Part) == 5
+
+
 def test_case_and_white_space_do_not_make_another_sentence():
     assert normalised(" Die\u00a0STRASSE\t ist\u3000lang ") == normalised("die straße ist lang")
     assert normalised("die straßeist") != normalised("die straße ist")

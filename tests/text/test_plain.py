@@ -57,6 +57,8 @@ def test_carriage_returns_at_some_line_ends_stay(folder, odd):
 def test_empty_file_has_no_lines(folder):
     assert list(read_lines(write(folder, "empty.txt", ""))) == []
     assert list(read_lines(write(folder, "blank.txt", "\n"))) == [""]
+    assert list(read_lines(write(folder, "blank.txt", "a\n \n\t"))) == ["a", " ", "\t"]
+    assert list(read_lines(write(folder, "blank.txt", "a\r\n\r\n \r"))) == ["a", "", " "]
 
 
 @every_compression

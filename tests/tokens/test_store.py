@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from corpora import blocks
 from transduce.system.errors import UserError
 from transduce.system.files import write_folder
-from transduce.tokens.store import TokenStore, write_store
+from transduce.tokens.store import StoreView, TokenStore, write_store
 
 ids = st.lists(st.integers(0, 300) | st.sampled_from([65535, 65536, 2**32 - 1]), max_size=6)
 
@@ -92,6 +92,19 @@ def test_gaps_between_the_lines_of_pairs_change_no_line_number(tmp_path):
         8197,
         9004,
     ]
+
+
+def test_a_view_shows_a_store_in_either_direction(tmp_path):
+    write_store(tmp_path / "store", blocks([([1, 2], [3], 0, 5), ([4], [5, 6], 0, 6)]))
+    store = TokenStore(tmp_path / "store")
+    every = np.arange(2)
+    for view, source, target, tag in (
+        (StoreView(store), [[1, 2], [4]], [[3], [5, 6]], None),
+        (StoreView(store, True, 9), [[3], [5, 6]], [[1, 2], [4]], 9),
+    ):
+        assert (view.pairs, view.tag) == (2, tag)
+        assert [row.tolist() for row in view.source.rows(every)] == source
+        assert [row.tolist() for row in view.target.rows(every)] == target
 
 
 def test_blocks_without_pairs_change_nothing(tmp_path):
