@@ -56,7 +56,7 @@ def test_pairs_are_rewritten_corpus_by_corpus_and_cleaned_again(tmp_path):
             if number == 5:
                 yield pair._replace(target=target)
 
-    data = data_of(real, synthetic, max_length=9)
+    data = data_of(real, synthetic, max_length=16)
     found = prepare(data, tmp_path / "data", vocab_size=lambda _: 290, rewrite=rewrite)
     tagged = [SYNTHETIC_TAG + source for source, _ in TEXTS[40:]]
     assert seen == [[source for source, _ in TEXTS[:40]], tagged]
@@ -70,11 +70,26 @@ def test_pairs_are_rewritten_corpus_by_corpus_and_cleaned_again(tmp_path):
     assert found.facts.left_out == {"cut-off": 2, "empty": 2, "duplicate": 2}
     made = learnt(found)
     assert len(made) == len(expected) - long and [pair for pair in expected if pair in made] == made
+    assert sum(source.startswith(SYNTHETIC_TAG) for source, _ in made) > 9
     assert (found.facts.pairs, found.facts.dropped) == (len(made), 0)
     assert {path.name for path in found.folder.iterdir()} == {
         *("corpus-0", "corpus-1", "tokenizer.model", "tokenizer.normalization.json"),
         *("valid.jsonl", "left-out.jsonl", "preparation.json", "manifest.json"),
     }
+
+
+def test_what_is_left_out_is_counted_among_the_pairs_that_were_read(tmp_path):
+    data = data_of(write(tmp_path / "a.tsv", [*TEXTS, ("", "x")]))
+    with pytest.raises(
+        UserError, match=r"left in .*a\.tsv\. Left out 61 of 61 pairs because of a blank"
+    ):
+        prepare(
+            data,
+            tmp_path / "data",
+            vocab_size=lambda _: 290,
+            rewrite=lambda pairs, _: (pair._replace(target="") for pair in pairs),
+            tokenizer=Tokenizer.train(["ka"], ["zu"], vocab_size=290),
+        )
 
 
 def test_placeholder_tokens_of_rewritten_pairs_are_no_damage(tmp_path):
