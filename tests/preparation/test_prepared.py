@@ -211,6 +211,22 @@ def test_the_directions_of_a_multilingual_corpus(tmp_path, temperature, weights)
     ]
 
 
+def test_corpora_of_one_direction_are_weighted_together(tmp_path):
+    """12 pairs and 3: their square roots are as 2 to 1, so of 15 pairs, 10 are drawn from the 12, and 5 from the 3."""
+    stores = []
+    for number, count in enumerate((8, 4, 3)):
+        write_store(tmp_path / str(number), blocks(([9], [9], 0, n) for n in range(1, count + 1)))
+        stores.append(TokenStore(tmp_path / str(number)))
+    tokenizer = Tokenizer.train(["a b"] * 9, [], vocab_size=280, languages=["de", "fr"])
+    facts = facts_of(
+        options={"data.directions": ["en-de", "en-fr"], "data.temperature": 2.0},
+        weights=[1.0, 1.0, 1.0],
+        languages=[["en", "de"], ["en", "de"], ["en", "fr"]],
+    )
+    mixture, numbers = _multilingual(stores, facts, tokenizer)
+    assert numbers == [0, 1, 2] and mixture.weights == pytest.approx([10 / 12, 10 / 12, 5 / 3])
+
+
 def test_training_draws_changed_pairs_only_if_an_option_asks_for_them(corpus):
     config = RunConfig()
     plain = replace(config, train=replace(config.train, sample_source=0.0, sample_target=0.0))

@@ -68,6 +68,13 @@ def test_every_rule_has_a_meaning_and_a_first_line():
         assert report.sentences()[-1].endswith(f"; the first is f, line {line}."), rule
 
 
+def test_the_rule_that_left_out_most_pairs_comes_first():
+    report = Cleaning(read=9)
+    for line, rule in enumerate(("ratio", "empty", "copied", "empty", "copied", "copied"), start=1):
+        report.count(rule, Origin("f", line))
+    assert [sentence.split()[2] for sentence in report.sentences()] == ["3", "2", "1"]
+
+
 @pytest.mark.parametrize("added", [(LINES_KEPT - 2, 9), (3, LINES_KEPT), (LINES_KEPT, 1)])
 def test_the_first_origins_of_a_rule_are_kept_whatever_is_added_together(added):
     report = Cleaning()

@@ -110,6 +110,16 @@ def test_only_the_beginning_of_a_text_is_classified():
     assert np.isinf(identifier().gaps([text], "no such label"))
 
 
+def test_not_a_character_more_is_classified(monkeypatch):
+    monkeypatch.setattr(identify, "SAMPLE_CHARACTERS", 1)
+    for text in ("a漢字", "漢 and so on"):
+        assert identifier().likeliest([text]) == identifier().likeliest([text[0]])
+        labels = {"zh", "en", "de"}
+        assert identifier().among([text], labels) == identifier().among([text[0]], labels)
+        for label in labels:
+            assert identifier().gaps([text], label) == identifier().gaps([text[0]], label)
+
+
 def test_the_share_of_texts_in_other_languages_by_hand():
     texts = [*LONG_ENGLISH[:3], " ", *LONG_GERMAN[:1]]
     assert share_in_other_languages(texts, "en", {"en", "de"}) == 1 / 4
@@ -177,6 +187,8 @@ def test_the_other_languages_of_the_model_are_named(capsys):
     warn_of_language("a.txt", GERMAN, "en", ["en", "de", "fr"])
     said = " ".join(capsys.readouterr().err.split())
     assert said.endswith("% of a.txt look like de or fr, not en.")
+    warn_of_language("a.txt", GERMAN, "lb", ["de"])  # which alone would be too close
+    assert " ".join(capsys.readouterr().err.split()).endswith("% of a.txt look like de, not lb.")
     warn_of_language("a.txt", ENGLISH, "en", ["en", "de", "fr"])
     assert capsys.readouterr().err == ""
 

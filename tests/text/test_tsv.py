@@ -74,7 +74,7 @@ def test_the_first_hundred_lines_show_which_columns_hold_texts(tmp_path, capsys)
     words = "x\ta\tb\n"
     for lines, expected in ((scores * 99 + words, "x"), (scores * 100 + words, "a")):
         assert read(tmp_path, lines)[-1][0] == expected
-    comment = "# Glossary in tab-separated format\n"
+    comment = "# Glossary in tab-separated format -*- coding: utf-8 -*-\n"
     assert [pair[0] for pair in read(tmp_path, comment + "\n" + scores)] == ["", "", "a"]
     said = " ".join(capsys.readouterr().err.split())
     assert said.endswith("a.tsv: the texts are read from the columns 2 and 3."), "once for a file"

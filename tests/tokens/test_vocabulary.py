@@ -95,6 +95,8 @@ def test_spans_and_the_space_before_a_text(vocabulary):
     [ids] = vocabulary.encode([half]).lists()
     covered = [half[slice(*span)] for span in vocabulary.spans_in(half, ids)]
     assert "".join(covered) == half and covered.count("\ud800") == 1
+    for piece, part in zip(vocabulary.pieces(ids), covered, strict=True):
+        assert piece.startswith("<0x") or piece.replace(SPACE, " ").strip() == part.strip()
     behind = vocabulary.encode_behind("dog")
     assert "".join(vocabulary.pieces(behind)) == "dog"
     assert "".join(vocabulary.pieces(vocabulary.encode(["dog"]).lists()[0])) == "\u2581dog"
