@@ -98,13 +98,14 @@ def test_pairs_that_are_left_out_are_counted_and_the_first_ones_named(tmp_path, 
 
 def test_staged_pairs_are_opened_again_as_they_were_written(tmp_path):
     pairs = [Pair(f"s{n}", f"t{n}", Origin("ä" if n > 4 else "f", n)) for n in range(6)]
-    with StagingWriter(tmp_path / "0", tag="<tag> ", with_sentences=False) as writer:
+    folder = tmp_path / "staged" / "0"
+    with StagingWriter(folder, tag="<tag> ", with_sentences=False) as writer:
         writer.append(pairs[:4], np.array([0, 1, 2, 0], dtype=np.int8), {})
         assert writer.length == 4
         writer.leave_out("empty", 4, Origin("g", 7))
         writer.append(pairs[4:], np.array([0, 3], dtype=np.int8), {})
     written = writer.finish(read=9)
-    opened = StagedPairs.open(tmp_path / "0")
+    opened = StagedPairs.open(folder)
     assert opened.parts.tolist() == written.parts.tolist() == [0, 1, 2, 0, 0, 3]
     assert replace(opened, parts=written.parts) == written
     assert (len(opened), opened.read, opened.tag) == (6, 9, "<tag> ")
