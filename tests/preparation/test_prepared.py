@@ -323,6 +323,12 @@ def test_ids_beyond_either_vocabulary_are_noticed(tmp_path):
     again = replace(data, joint=True)
     reused = prepare(again, tmp_path / "reused", vocab_size=len, tokenizer=whole.tokenizer)
     assert reused.facts.options["data.joint"] is whole.facts.options["data.joint"] is False
+    with write_folder(tmp_path / "empty") as aside:
+        shutil.copytree(whole.folder, aside, dirs_exist_ok=True)
+        shutil.rmtree(store_path(aside, 1))
+        write_store(store_path(aside, 1), [])
+        (aside / "manifest.json").unlink()
+    assert len(open_prepared(tmp_path / "empty").mixture) == 8
     for side in ("source", "target"):
         size = getattr(whole.tokenizer, side).size
         ids = ([size], [5]) if side == "source" else ([5], [size])

@@ -73,6 +73,7 @@ def test_ids_are_those_of_the_list(own, imported):
     [half] = imported.encode(["\ud800"]).lists()
     assert half == imported.encode(["?"]).lists()[0]
     assert imported.encode_behind("ah")[-1] == UNK and imported.known("ahж") == {"a", "ж"}
+    assert imported.known(iter("ahж")) == {"a", "ж"} == imported.known(["ж", "a", "h"])
 
 
 def test_spans_are_those_of_the_decoded_text(imported):
