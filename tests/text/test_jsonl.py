@@ -31,6 +31,12 @@ def test_texts_are_found_under_their_keys(tmp_path, record):
     assert read(tmp_path, json.dumps(record)) == [("a", "b", 1)]
 
 
+def test_null_is_an_empty_text(tmp_path):
+    text = '{"src": null, "tgt": "b"}\n{"src": "a", "tgt": null}\n{"src": null, "tgt": null}'
+    for lenient in (False, True):
+        assert read(tmp_path, text, lenient=lenient) == [("", "b", 1), ("a", "", 2), ("", "", 3)]
+
+
 def test_codes_with_a_hyphen_may_be_written_with_an_underscore(tmp_path):
     assert read(tmp_path, '{"en_GB": "a", "de": "b"}', languages=("en-GB", "de")) == [("a", "b", 1)]
 
