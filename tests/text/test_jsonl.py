@@ -109,6 +109,7 @@ def test_objects_on_several_lines_have_the_number_of_their_first_line(tmp_path, 
         ),
         ('[\n{"src": "a", "tgt": "b"},\n{"src": "c"', ":3: not valid JSON"),
         ('[{"src": "a", "tgt": "b"},\n', ":1: not valid JSON"),  # cut off behind an object
+        ('[\n{"src": "a", "tgt": "b"}\n', ":1: not valid JSON"),
         ('[{"src": "a",\n"tgt": "b"}\n]\n1\n', ":4: not a JSON object"),
     ],
 )

@@ -252,6 +252,7 @@ def test_weights_by_hand(stores):
     sizes = [sum(counts[i] for i in range(*mixture.starts[s : s + 2])) for s in range(4)]
     assert sizes == [7, 0, 5, 7]
     assert mixture.pairs_per_epoch == sum(sizes)
+    assert mixture.blocks == Mixture(stores, [0.0] * 4).blocks == 1
     assert Mixture(stores, [0.0] * 4).plan(0, 0, budget=40, accumulate=1, seed=1) == []
 
 

@@ -358,20 +358,32 @@ def test_an_imported_vocabulary_is_saved_with_its_pieces(tmp_path):
             Tokenizer.load(tmp_path)
 
 
-def test_a_tokenizer_of_a_finished_folder_is_checked(tmp_path):
-    learnt = Tokenizer.train(ENGLISH, GERMAN, vocab_size=300, quotes="")
+@pytest.mark.parametrize("joint", [True, False])
+@pytest.mark.parametrize("is_imported", [True, False])
+def test_a_tokenizer_of_a_finished_folder_is_checked(tmp_path, joint, is_imported):
+    learnt = Tokenizer.train(ENGLISH, GERMAN, vocab_size=300, joint=joint, quotes="")
+    if is_imported:
+        sides = (
+            ImportedVocabulary(s.model, s.all_pieces()) for s in (learnt.target, learnt.source)
+        )
+        target, source = sides
+        learnt = Tokenizer(target, None if joint else source, "")
     with write_folder(tmp_path / "model") as aside:
         names = learnt.save(str(aside))
     loaded = Tokenizer.load(str(tmp_path / "model"))
     assert loaded.models == learnt.models and (loaded.quotes, loaded.target.threads) == ("", 1)
     for name in names:
         content = (tmp_path / "model" / name).read_bytes()
-        other = content.replace(b'""', b'"\'"') if name.endswith(".json") else content[:-1] + b"x"
+        other = content + b" " if name.endswith(".json") else content[:-1] + b"x"
         (tmp_path / "model" / name).write_bytes(other)
         with pytest.raises(UserError, match=f"{name}.*(damaged|changed)"):
             Tokenizer.load(tmp_path / "model")
         (tmp_path / "model" / name).write_bytes(content)
     Tokenizer.load(tmp_path / "model")
+    (tmp_path / "tokenizer.normalization.json").mkdir()
+    (tmp_path / "tokenizer.model").write_bytes(learnt.target.model)
+    with pytest.raises(UserError, match=r"tokenizer\.normalization\.json is damaged"):
+        Tokenizer.load(tmp_path)
 
 
 def test_the_second_of_two_vocabularies_may_be_missing(tmp_path):
