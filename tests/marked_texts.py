@@ -4,6 +4,8 @@ import re
 
 from hypothesis import strategies as st
 
+from transduce.inline.placeholders import Masked, original
+
 WORDS = ["a", "red", "Haus", "l'eau", "3.5", "Dr.", "x", "so,", "(yes)", "»Ja«", "你好", "end."]
 
 
@@ -127,3 +129,19 @@ def links(
             st.tuples(st.sampled_from(words[0]), st.sampled_from(words[1]), WEIGHTS), max_size=8
         )
     )
+
+
+def shown(masked: Masked) -> str:
+    """A masked text with ‹point›, «half» and (placeholder); _ stands where a mark without text needs a blank."""
+    forms = {"point": "‹{}›", "half": "«{}»", "word": "({})", "pair": "{}"}
+    marks = [
+        mark._replace(
+            opening="_" * (mark.before and mark.kind in ("point", "half"))
+            + forms[mark.kind].format(mark.opening)
+            + "_" * mark.after,
+            before=False,
+            after=False,
+        )
+        for mark in masked.marks
+    ]
+    return original(Masked(masked.text, tuple(marks)))

@@ -68,8 +68,29 @@ AREAS = {
 OWN_TESTS = {
     "tokens/vocabulary.py": ("tokens/test_vocabulary.py", "tokens/test_tokenizer.py"),
     "decoding/plan.py": ("decoding/test_plan.py", "decoding/test_translator.py"),
+    "decoding/registry.py": ("decoding/test_registry.py", "decoding/test_loading.py"),
     "decoding/searcher.py": ("decoding/test_searcher.py", "decoding/test_translator.py"),
-    "inline/placeholder_removal.py": ("inline/test_placeholders.py",),
+    "decoding/torch_engine.py": ("decoding/test_torch_engine.py", "decoding/test_loading.py"),
+    "inline/placeholder_removal.py": (
+        "inline/test_placeholder_removal.py",
+        "inline/test_placeholders.py",
+    ),
+    "training/corpus.py": ("training/test_corpus.py", "training/test_runs.py"),
+    "training/finish.py": (
+        "training/test_finish.py",
+        "training/test_runs.py",
+        "test_added_languages.py",
+    ),
+    "training/loop.py": ("training/test_loop.py", "training/test_cooldown.py"),
+    "training/rendezvous.py": ("training/test_rendezvous.py", "training/test_distributed.py"),
+    "training/resume.py": ("training/test_resume.py", "training/test_cooldown.py"),
+    "training/run.py": tuple(f"training/test_{name}.py" for name in ("run", "runs", "resume")),
+    "training/schedule.py": ("training/test_schedule.py", "training/test_cooldown.py"),
+    "training/start.py": (
+        "training/test_start.py",
+        "training/test_runs.py",
+        "test_added_languages.py",
+    ),
     "wings/corpora/fetch/table.py": ("wings/corpora/test_fetch.py",),
     "wings/documents/tmx.py": ("wings/documents/test_memories.py",),
     "wings/export/marian_reader.py": ("wings/export/test_importing.py",),
@@ -80,6 +101,11 @@ OWN_TESTS = {
         f"wings/serving/test_{name}.py" for name in ("service", "serving", "limits")
     ),
     "wings/serving/batching.py": ("wings/serving/test_request_batching.py",),
+    "wings/terms/enforce.py": (
+        "wings/terms/test_enforce.py",
+        "wings/terms/test_glossary.py",
+        "wings/terms/test_constraints.py",
+    ),
     "wings/terms/placement.py": ("wings/terms/test_placement.py", "wings/terms/test_glossary.py"),
 }
 PLANTED = "planted"  # as an area: by hand

@@ -210,7 +210,9 @@ def _other_calls(call: ast.Call) -> Iterator[ast.AST]:
             name = ""
             other = call.func
             inner = None
-    if name in OTHER_NAMES and not (isinstance(other, ast.Name) and other.id == "mean"):
+    is_same = name in ("split", "rsplit") and not (call.args or call.keywords)
+    is_mean = isinstance(other, ast.Name) and other.id == "mean"
+    if name in OTHER_NAMES and not is_same and not is_mean:
         yield _with(call, func=other)
     if name in CHANGES and inner is not None:
         yield inner

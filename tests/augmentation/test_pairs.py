@@ -8,7 +8,7 @@ import pytest
 from corpora import blocks
 from sampled import ENGLISH, GERMAN
 from transduce.augmentation.pairs import Augmentation, changes
-from transduce.config.schema import SYNTHETIC_TAG, RunConfig, TrainConfig
+from transduce.config.schema import SYNTHETIC_TAG, DataConfig, RunConfig, TrainConfig
 from transduce.preparation.prepared import Facts, Prepared
 from transduce.tokens.mixture import Mixture, SampledMixture
 from transduce.tokens.store import TokenStore, write_store
@@ -77,6 +77,51 @@ def test_the_tag_of_a_back_translation_stays_at_the_beginning(vocabulary):
         changed = Augmentation(Tokenizer(vocabulary))([rows, rows], np.random.default_rng(seed))[0]
         assert changed.ids.tolist() != rows.ids.tolist()
         assert all(text.startswith(SYNTHETIC_TAG) for text in vocabulary.decode(changed.lists()))
+
+
+def test_a_share_of_the_pairs_is_changed(vocabulary):
+    """A marker begins both sides of one pair in a hundred; all other changes are those of sources."""
+    sources, targets = (vocabulary.encode(texts * 60) for texts in (ENGLISH, GERMAN))
+    changed = Augmentation(Tokenizer(vocabulary))([sources, targets], np.random.default_rng(1))
+    differ = [
+        np.array([one != two for one, two in zip(new.lists(), old.lists(), strict=True)])
+        for new, old in zip(changed, (sources, targets), strict=True)
+    ]
+    assert differ[0].mean() == pytest.approx(0.14, abs=0.02)
+    assert differ[1].mean() == pytest.approx(0.01, abs=0.006)
+    assert not (differ[1] & ~differ[0]).any()
+
+
+@pytest.mark.parametrize(
+    ("augment", "symbols", "source", "target", "changed"),
+    [
+        ("none", False, 0.0, 0.0, ""),
+        ("default", False, 0.0, 0.0, "both"),
+        ("default", True, 0.0, 0.0, ""),  # trees are not changed
+        ("none", False, 0.5, 0.0, "source"),
+        ("none", False, 0.0, 0.5, "target"),
+        ("none", True, 0.0, 0.5, "target"),
+        ("default", False, 0.5, 0.5, "both"),
+    ],
+)
+def test_options_decide_what_changes(vocabulary, augment, symbols, source, target, changed):
+    config = RunConfig(
+        data=DataConfig(augment=augment, symbols=symbols),
+        train=TrainConfig(sample_source=source, sample_target=target),
+    )
+    change = changes(config, Tokenizer(vocabulary))
+    assert bool(change) == bool(changed)
+    if change:
+        both = [vocabulary.encode(texts * 9) for texts in (ENGLISH, GERMAN)]
+        found = change(both, np.random.default_rng(1))
+        names = [
+            name
+            for name, old, new in zip(("source", "target"), both, found, strict=True)
+            if old.lists() != new.lists()
+        ]
+        assert names == (["source", "target"] if changed == "both" else [changed])
+        texts = [vocabulary.decode(rows.lists()) for rows in (*both, *found)]
+        assert (texts[:2] != texts[2:]) == (augment == "default")
 
 
 def prepared(tokenizer: Tokenizer, mixture: Mixture) -> Prepared:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from itertools import chain, pairwise, repeat
+from itertools import chain, pairwise, product, repeat
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sampled import ENGLISH, GERMAN
-from transduce.augmentation.subwords import SubwordSampler
+from transduce.augmentation.subwords import VARIANTS, SubwordSampler, _hashes
 from transduce.tokens.vocabulary import pack
 
 WORD = "sitting"
@@ -156,3 +156,37 @@ def test_a_byte_in_a_word_stays_while_the_rest_is_drawn():
     sampler = sampler_of({"<0>": None, "a": 0.0, "b": 0.0, "ab": 0.0})
     drawn = [sampler._segment([3, 0], repeat(at).__next__) for at in (0.25, 0.75)]
     assert drawn == [[3, 0], [1, 2, 0]]
+
+
+def test_a_vocabulary_may_have_no_pieces_but_bytes():
+    rows = pack([[0, 1], [1]])
+    sampler = sampler_of({"<0>": None, "<1>": None})
+    assert sampler.sample(rows, np.random.default_rng(1)).lists() == rows.lists()
+
+
+def test_equal_words_have_up_to_sixteen_segmentations_per_call():
+    """Of 1,024 equally likely ones, for which a caller would wait; each call draws others."""
+    word = "\u2581abcdefghij"
+    parts = [word[begin:end] for end in range(1, 12) for begin in range(end)]
+    sampler, random = sampler_of(dict.fromkeys(parts, 0.0)), np.random.default_rng(1)
+    rows = pack([[parts.index(word)] * 300, [parts.index("a"), *[parts.index(word)] * 100]])
+    draws = []
+    for _ in range(2):
+        texts = [
+            ".".join(parts[token] for token in row) for row in sampler.sample(rows, random).lists()
+        ]
+        words = [each.strip(".") for text in texts for each in text.split("\u2581")]
+        assert len(words) == 402 and {each.replace(".", "") for each in words} == {
+            "",
+            "a",
+            word[1:],
+        }
+        draws.append({each for each in words if len(each) > 1})
+        assert 10 < len(draws[-1]) <= 16 == VARIANTS
+    assert draws[0] != draws[1]
+
+
+def test_short_words_have_different_hashes():
+    words = [word for length in (1, 2, 3) for word in product(range(30), repeat=length)]
+    hashes = _hashes(pack([list(word) for word in words]))
+    assert hashes.dtype == np.uint64 and len({*hashes.tolist()}) == len(words)

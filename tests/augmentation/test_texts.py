@@ -60,10 +60,8 @@ def test_every_kind_of_typing_error_occurs_and_no_other(monkeypatch):
         {"qalk", "ealk", "wslk", "wakk", "walj", "wall"},
     )
     left_out, doubled = {"alk", "wlk", "wak", "wal"}, {"wwalk", "waalk", "wallk", "walkk"}
-    assert {
-        misspell("walk", Random(seed)) for seed in range(2_000)
-    } == swapped | replaced | left_out | doubled
-    drawn = [misspell("walk", Random(seed)) for seed in range(2_000)]
+    drawn = [misspell("walk,", Random(seed)).removesuffix(",") for seed in range(2_000)]
+    assert {*drawn} == swapped | replaced | left_out | doubled
     for kind in (swapped, replaced, left_out, doubled):
         assert sum(each in kind for each in drawn) / len(drawn) == pytest.approx(1 / 4, abs=0.04)
 

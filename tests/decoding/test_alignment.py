@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from aligned import CONFIG, EXAMPLES, lively, model_config, texts, without_links
 from transduce.config.families import families
 from transduce.config.schema import BOS, EOS, PAD, UNK
-from transduce.decoding.alignment import LINK_SHARE, find_links, starts
+from transduce.decoding.alignment import LINK_SHARE, _shares, align, find_links, starts
 from transduce.decoding.alignment_layer import (
     source_attention,
 )
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import Link
+from transduce.decoding.types import Hypothesis, Link, Translation
 from transduce.decoding.words import words
 from transduce.model.seq2seq import make_batch
 from transduce.tokens.tokenizer import Tokenizer
@@ -110,6 +110,74 @@ def test_links_by_hand():
     assert 0.3 / 0.8 > LINK_SHARE > 0.1 / 0.9
     assert links_of(np.zeros((1, 1)), "a", [(0, 1)], "b", [(0, 1)]) == ()
     assert links_of(np.zeros((0, 1)), "a", [(0, 1)], "", []) == ()
+
+
+def test_shares_of_pieces_by_hand():
+    """A piece in two words, a byte at the place of its character, a space, and a piece over all."""
+    spans = [(0, 1), (1, 4), (4, 4), (4, 5), (2, 3), (1, 7)]
+    assert _shares([(0, 2), (3, 5)], spans).T.tolist() == pytest.approx(
+        np.array([[1, 0], [1 / 2, 1 / 2], [0, 1], [0, 1], [0, 0], [1 / 3, 2 / 3]])
+    )
+    assert _shares([(0, 2)], []).shape == (1, 0)
+
+
+def test_which_words_are_linked_by_hand():
+    """The strongest, all of equal weight, and those with a share of the attention to all words."""
+    spans = [(0, 1), (2, 3), (4, 5)]
+
+    def linked(*row: float, **share: float) -> list[float]:
+        links = find_links(np.array([row]), spans, spans, spans[:1], spans[:1], **share)
+        assert all(target == (0, 1) for _, target, _ in links)
+        return [spans.index(source) for source, *_ in links]
+
+    assert linked(0.5, 0.25, 0.25) == [0] and linked(0.5, 0.25, 0.25, share=0.25) == [0, 1, 2]
+    assert linked(0.1, 0.2, 0.3) == [1, 2] and linked(0.2, 0.2, 0.0) == [0, 1]
+    assert linked(0.0, 0.0, 0.0) == linked(0.0, 0.0, 0.0, share=0.0) == []
+    assert linked(0.2, 0.01, 0.0, share=0.0) == [0, 1]
+    assert find_links(np.ones((1, 0)), [], [], spans[:1], spans[:1]) == ()
+    assert find_links(np.ones((0, 1)), spans[:1], spans[:1], [], []) == ()
+    # A word without pieces attends to nothing.
+    [link] = find_links(np.array([[0.12345]]), spans[:1], spans[:1], spans[:2], spans[:1])
+    assert link == ((0, 1), (0, 1), 0.1235)
+
+
+@pytest.mark.parametrize("language", ["", "de"])
+def test_a_tag_before_the_source_is_no_word_and_alternatives_have_their_own_links(language):
+    languages = [language] if language else []
+    tokenizer = Tokenizer.train(["ka lo"] * 9, ["Xa Yo"] * 9, vocab_size=280, languages=languages)
+    tokenizer, tags = tokenizer.into(language), len(languages)
+    texts, targets = ["ka lo", "lo"], [["Xa Yo", "Yo Xa"], ["Yo"]]
+    sources = tokenizer.encode_source(texts)
+    ranked, words_of = [], {"ka": "Xa", "lo": "Yo"}
+    for best, *others in targets:
+        rows = tokenizer.encode_target([best, *others])
+        translation = Translation(best, -1.0, (), tuple(Translation(o, -2.0, ()) for o in others))
+        ranked.append((translation, [Hypothesis(-1.0, row) for row in rows]))
+
+    def attention(given, wanted):
+        """Everything attends to the tag, and a bit to the pieces of its word."""
+        for source, target in zip(given, wanted, strict=True):
+            assert source[:tags] == [tokenizer.tag] * tags
+            [text] = tokenizer.decode([target])
+            spans = tokenizer.target.spans(target)
+            [other] = [
+                each for each in texts if len(tokenizer.encode_source([each])[0]) == len(source)
+            ]
+            weights = np.zeros((len(target), len(source)), np.float32)
+            weights[:, :tags] = 0.8
+            for i, (_, last) in enumerate(spans):
+                for j, (_, end) in enumerate(tokenizer.source.spans_in(other, source[tags:]), tags):
+                    same = words_of[other[:end].split()[-1]] == text[:last].split()[-1]
+                    weights[i, j] = 0.2 * same
+            yield weights
+
+    found = align(tokenizer, texts, sources, ranked, attention)
+    for text, translation in zip(texts, found, strict=True):
+        for each in (translation, *translation.alternatives):
+            linked = {each.text[slice(*to)]: text[slice(*of)] for of, to, _ in each.links}
+            assert linked == {words_of[word]: word for word in text.split()}
+    assert [each.text for each in found[0].alternatives] == ["Yo Xa"]
+    assert found[0].score == -1.0 and found[1].alternatives == ()
 
 
 def pairs_of(aligning_tokenizer: Tokenizer, count: int) -> tuple[list[list[int]], list[list[int]]]:

@@ -11,7 +11,7 @@ from aligned import EXAMPLES, lively, model_config
 from command_line import run
 from models import publish_model
 from transduce import model_folder
-from transduce.config.schema import RunConfig
+from transduce.config.schema import UNK, RunConfig
 from transduce.decoding.alignment_layer import (
     ALIGNMENT_LAYER,
     MAX_TOKENS,
@@ -20,13 +20,15 @@ from transduce.decoding.alignment_layer import (
     guess_layer,
     information,
     piece_links,
+    source_attention,
 )
 from transduce.decoding.loading import load
 from transduce.model.build import build
 from transduce.model.recording import record_attention
-from transduce.model.seq2seq import Seq2Seq
+from transduce.model.seq2seq import Seq2Seq, make_batch
 from transduce.model_folder import Bundle
 from transduce.text.pairs import Origin, Pair
+from transduce.tokens.tokenizer import Tokenizer
 
 
 def test_information_by_hand():
@@ -36,6 +38,17 @@ def test_information_by_hand():
     assert information(Counter()) == 0
     # What is linked once says little, though plain mutual information is highest there: ln 50.
     assert information(Counter({(i, i): 1 for i in range(50)})) == pytest.approx(np.log(50 / 10))
+
+
+@pytest.mark.parametrize("kind", ["transformer", "recurrent"])
+def test_attention_is_the_mean_over_heads_for_each_position(bpe, kind):
+    """Each target position, BOS included, divides its attention among the source and EOS."""
+    batch = make_batch([[5, 6, 7], [8]], [[9, 10], [11]])
+    layers = source_attention(lively(model_config(bpe, kind=kind)), batch)
+    assert len(layers) == (3 if kind == "transformer" else 1)
+    for layer in layers:
+        torch.testing.assert_close(layer.sum(-1), torch.ones(2, 3))
+        assert layer.shape == (2, 3, 4) and layer[1, :, 2:].max() < 1e-6
 
 
 class Looking(Seq2Seq):
@@ -71,6 +84,59 @@ def test_long_pairs_do_not_choose_the_layer():
     short, long = [5, 6, 7], [5] * MAX_TOKENS
     expected = piece_links(Looking(1), [short], [short])
     assert piece_links(Looking(1), [short, long, short], [short, short, long]) == expected
+
+
+class Seeing(Looking):
+    """Keeps the pairs that it has seen, as texts of their ids without padding, BOS and EOS."""
+
+    max_positions = None
+
+    def __init__(self):
+        super().__init__(1)
+        self.seen = []
+
+    def forward(self, src, tgt):
+        super().forward(src, tgt)
+        for rows in zip(src.tolist(), tgt.tolist(), strict=True):
+            self.seen.append([[token for token in row if token > UNK] for row in rows])
+
+
+def test_pairs_that_fit_are_counted_once():
+    """Not those without a source, nor those with as many tokens as there are positions, since EOS needs one."""
+    pairs = [
+        ([5, 6], [7]),
+        ([], [8]),
+        ([9] * 3, []),
+        ([10] * 4, [5]),
+        ([6], [7] * 4),
+        ([11], [12] * 3),
+    ]
+    model = Seeing()
+    model.max_positions = 4
+    counts = piece_links(model, *zip(*pairs, strict=True))
+    assert sorted(model.seen) == sorted([*each] for each in (pairs[0], pairs[2], pairs[5]))
+    assert len(counts) == 3 and [each.total() for each in counts] == [4] * 3
+    assert all(count[11, 12] == 3 for count in counts)
+    model = Seeing()
+    longest = [5] * (MAX_TOKENS - 1)
+    assert piece_links(model, [longest, [6]], [[7], longest])[0].total() == MAX_TOKENS
+    many = [[5 + i % 9] for i in range(70)]
+    assert piece_links(model, many, many)[0].total() == 70
+
+
+def test_the_layer_is_chosen_by_the_pairs_of_the_first_direction():
+    texts = ["ka lo", "mi", "fe zu ka"]
+    tokenizer = Tokenizer.train(texts * 9, texts, vocab_size=290, languages=["de", "fr"])
+    names = ("en-fr", "en-de", "en-fr")
+    pairs = [
+        Pair(text, text[::-1], Origin("", 1), name) for text, name in zip(texts, names, strict=True)
+    ]
+    model = Seeing()
+    assert choose_layer(model, tokenizer, pairs) in range(3)
+    sources = tokenizer.into("fr").encode_source([texts[0], texts[2]])
+    targets = tokenizer.encode_target([texts[0][::-1], texts[2][::-1]])
+    assert sorted(model.seen) == sorted([*each] for each in zip(sources, targets, strict=True))
+    assert choose_layer(Seeing(), tokenizer, []) == 0, "it has seen nothing"
 
 
 def test_alignment_layer_is_read_from_metrics_or_chosen(bpe, tmp_path):

@@ -295,3 +295,72 @@ def test_wide_beam_with_forbidden_repetitions_is_exhaustive(size):
 def distinct_ngrams(tokens: list[int], size: int) -> bool:
     ngrams = [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)]
     return len(set(ngrams)) == len(ngrams)
+
+
+class Forbidding:
+    """A filter that forbids one token in each sentence."""
+
+    def __init__(self, forbidden: list[int]):
+        self.forbidden = forbidden
+
+    def __call__(self, tokens: Tensor, log_probs: Tensor) -> None:
+        assert len(tokens) == len(log_probs) == len(self.forbidden)
+        for sentence, token in enumerate(self.forbidden):
+            log_probs[sentence, :, token] = -torch.inf
+
+    def select(self, sentences: Tensor) -> None:
+        self.forbidden = [self.forbidden[i] for i in sentences.tolist()]
+
+
+def test_wide_beam_with_a_filter_is_exhaustive():
+    """The filter follows its sentences, of which the last ends first, then the second."""
+    model, limits, forbidden = tiny(vocab_size=7), [4, 3, 1], [A, B, C]
+    found = beam_search(
+        stepper(model), limits, beam_size=60, length_penalty=0.6, token_filter=Forbidding(forbidden)
+    )
+    every = [
+        rank_all([model], source, limit, 0.6) for source, limit in zip(SOURCES, limits, strict=True)
+    ]
+    same(
+        found,
+        [
+            [each for each in ranking if token not in each.tokens]
+            for ranking, token in zip(every, forbidden, strict=True)
+        ],
+    )
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_the_steps_of_a_search_lead_to_its_result(beam_size):
+    steps: list[beam.Expansion] = []
+    model, alpha = tiny(vocab_size=9), 0.6
+    step = stepper(model, sources=SOURCES[:1])
+    [found] = beam_search(
+        step, [6], beam_size=beam_size, length_penalty=alpha, on_step=steps.append
+    )
+    opened, ended = [(0.0, list[int]())], list[Hypothesis]()
+    for length, its in enumerate(steps, 1):
+        [candidates] = zip(
+            its.log_probs.tolist(), its.parents.tolist(), its.tokens.tolist(), strict=True
+        )
+        rows = [
+            (total, [*opened[at][1], token]) for total, at, token in zip(*candidates, strict=True)
+        ]
+        assert len(rows) <= 2 * beam_size and rows == sorted(rows, key=lambda row: -row[0])
+        assert all(total <= opened[at][0] for total, at, _ in zip(*candidates, strict=True))
+        for (total, tokens), score in zip(rows, its.ended[0].tolist(), strict=False):
+            assert (score > -math.inf) == (tokens[-1] == EOS and total > -math.inf)
+            if score > -math.inf:
+                assert score == pytest.approx(total / length_penalty(length, alpha))
+                ended.append(Hypothesis(score, tokens[:-1]))
+        opened = [rows[i] for i in its.kept[0].tolist()]
+        assert len(opened) <= beam_size
+        assert all(tokens[-1] != EOS for total, tokens in opened if total > -math.inf)
+    assert found == sorted(ended, reverse=True)[:beam_size]
+
+
+def test_no_more_translations_than_the_beam_are_found():
+    for n_best, count in ((9, 3), (2, 2), (None, 3)):
+        step = stepper(tiny(vocab_size=6), sources=[[4]])
+        [found] = beam_search(step, [9], beam_size=3, n_best=n_best)
+        assert len(found) == count

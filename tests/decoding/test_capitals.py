@@ -68,6 +68,7 @@ def test_turkish_has_two_letters_i_and_greek_a_final_sigma():
     assert readable(["KIRMIZI IŞIK İYİ."], lengths, "tr") == ["kırmızı ışık iyi."]
     assert readable(["KIRMIZI IŞIK"], lengths, "az_Latn") == ["kırmızı ışık"]
     assert readable(["IN CITIES"], lengths, "en") == ["in cities"]
+    assert readable(["TO İZMİR"], lengths, "en") == ["to İzmİr"], "a lower i would need two letters"
     link = Link((0, 1), (6, 9), 1.0)
     assert readable(["ΟΔΟΣ ΑΓΓΕΛΟΣ."], lengths, "el") == ["οδος αγγελος."]
     result = capitalised(Translation("ışık, iyi", -1.0, (), links=(link,)), "tr")

@@ -50,10 +50,23 @@ def test_confidence_survives_saving_and_loading(tmp_path):
     assert Confidence.load(tmp_path) == dataclasses.replace(confidence, words=of_words)
     values = dataclasses.asdict(confidence)
     no_scale = json.dumps(values | {"scales": [0] * 3})
-    for damaged in ("", "[]", json.dumps(values | {"more": 1}), json.dumps({"bias": 1}), no_scale):
+    deep = "[" * 100_000
+    for damaged in (
+        "",
+        "[]",
+        "null",
+        deep,
+        json.dumps(values | {"more": 1}),
+        json.dumps({"bias": 1}),
+        no_scale,
+    ):
         (tmp_path / CONFIDENCE).write_text(damaged)
         with pytest.raises(UserError, match=r"confidence\.json is damaged"):
             Confidence.load(tmp_path)
+    (tmp_path / CONFIDENCE).unlink()
+    (tmp_path / CONFIDENCE).mkdir()
+    with pytest.raises(UserError, match=r"confidence\.json is damaged"):
+        Confidence.load(tmp_path)
 
 
 FIGURES = {"pairs": 100, "area": 0.9, "calibration_error": 0.1}

@@ -1,5 +1,6 @@
 """Which models are loaded, with which options, and what is refused."""
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -12,7 +13,9 @@ from models import SIZES, make_model, publish_model
 from transduce.config.parse import configure
 from transduce.config.schema import DataConfig
 from transduce.decoding import loading
+from transduce.decoding.confidence import Confidence
 from transduce.decoding.loading import (
+    _confidence,
     _fallback,
     check_directions,
     decode_config,
@@ -24,8 +27,12 @@ from transduce.decoding.loading import (
     scores_of,
     shared_tokenizer,
 )
+from transduce.decoding.registry import ENGINES
+from transduce.decoding.types import Refusal
 from transduce.model.build import build
-from transduce.system.errors import DamagedError, UnusableModelError, UserError
+from transduce.model_folder import CONFIDENCE
+from transduce.model_folder import load as load_model
+from transduce.system.errors import DamagedError, Hint, UnusableModelError, UserError
 from transduce.system.files import write_folder
 from transduce.text.languages import Direction
 from transduce.tokens.tokenizer import Tokenizer
@@ -95,9 +102,12 @@ def test_an_export_is_described_by_its_own_files(model, tmp_path):
         for name in ("config.toml", "tokenizer.model"):
             shutil.copy(model / name, aside / name)
         (aside / "encoder.onnx").write_text("e")
+        (aside / "README.md").write_text("a card")
     described = describe_models([tmp_path / "export"], {"decode.beam_size": 9})
     assert described.descriptions == [] and described.folders == [tmp_path / "export"]
     assert (described.config.decode.beam_size, described.config.data.max_length) == (9, 77)
+    (tmp_path / "export" / "README.md").write_text("another card")
+    assert describe_models([tmp_path / "export"], {}).config == load_model(model).config
     (tmp_path / "export" / "encoder.onnx").write_text("d")
     with pytest.raises(DamagedError, match=r"encoder\.onnx is damaged"):
         describe_models([tmp_path / "export"], {})
@@ -195,3 +205,85 @@ def test_the_scores_of_directions_are_those_of_the_finished_model(tmp_path):
             if content is not None:
                 (aside / "metrics.json").write_text(json.dumps(content))
         assert scores_of(tmp_path / name) == expected
+
+
+def test_engines_are_asked_in_their_order_and_with_the_settings(model, monkeypatch):
+    asked = []
+
+    def refuse(function, described):
+        asked.append((function, described.required, described.device, described.threads))
+        return Refusal(f"no {len(asked)}", Hint("Do that."))
+
+    monkeypatch.setattr(loading, "open_engine", refuse)
+    with pytest.raises(UserError, match=rf"The engine torch can't run {model}: no 1\. Do that\."):
+        load(model, engine="torch", device="cpu", threads=3)
+    assert asked == [(ENGINES["torch"], True, "cpu", 3)]
+    asked.clear()
+    with pytest.raises(UserError, match=rf"The engine torch can't run {model}: no 2\. Do that\."):
+        load(model)
+    assert asked == [(ENGINES[name], False, None, 0) for name in ("ctranslate2", "torch")]
+
+
+def test_blockwise_decoding_is_greedy_by_default(tmp_path):
+    blocks = make_model(tmp_path / "model", {"model.block_size": 2}, updates=0)
+    assert load(blocks, engine="torch").config.beam_size == 4
+    assert load(blocks, engine="blockwise").config.beam_size == 1
+    with pytest.raises(UserError, match="blockwise"):
+        load(blocks, {"decode.beam_size": 2}, engine="blockwise")
+
+
+def test_a_model_with_one_target_language_needs_no_choice(tmp_path):
+    sources, targets = reverse_texts(30, seed=1)
+    names = ("en-de", "fr-de", "de-en")
+    tokenizer = Tokenizer.train(sources, targets, vocab_size=290, languages=("de", "en"))
+    metrics = {"directions": {"en-de": {"validation": {"chrf": 50.0}}}}
+    for count in (2, 3):
+        options = {**SIZES, "model.vocab_size": tokenizer.target.size}
+        config = configure({**options, "data.directions": names[:count]})
+        weights = build(config.model).state_dict()
+        publish_model(tmp_path / str(count), config, tokenizer, weights, metrics)
+    german, several = (load(tmp_path / name, engine="torch") for name in "23")
+    assert german.has_tags and german.scores.quality == {"en-de": 50.0}
+    assert german.direction == Direction("en", "de") and german.tokenizer.tag is not None
+    assert several.direction is None and several.tokenizer.tag is None
+    for chosen in ({"source": "fr"}, {"source": "fr", "target": "de"}):
+        found = load(tmp_path / "3", engine="torch", **chosen)
+        assert found.direction == Direction("fr", "de")
+    assert load(tmp_path / "3", engine="torch", target="en").direction == Direction("de", "en")
+
+
+def test_without_its_confidence_a_model_translates_with_a_warning(model, tmp_path, capsys):
+    made = load_model(model)
+    fitted = {"means": (0.0,) * 3, "scales": (1.0,) * 3, "weights": (1.0,) * 3, "bias": 0.0}
+    confidence = Confidence(
+        **fitted, pairs=9, area=0.9, calibration_error=0.1, min_chrf=50, min_log_prob=-1
+    )
+    more = {CONFIDENCE: confidence.to_json()}
+    weights = made.model.state_dict()
+    publish_model(tmp_path / "model", made.config, made.tokenizer, weights, {}, more=more)
+    assert load(tmp_path / "model", engine="torch").confidence == confidence
+    assert "Warning" not in capsys.readouterr().err
+    (tmp_path / "model" / "README.md").write_text("damaged")
+    assert _confidence(tmp_path / "model") == confidence, "no other file matters"
+    other = dataclasses.replace(confidence, min_chrf=51)
+    (tmp_path / "model" / CONFIDENCE).write_text(other.to_json())
+    assert load(tmp_path / "model", engine="torch").confidence is None
+    said = " ".join(capsys.readouterr().err.split())
+    assert "confidence.json is damaged" in said
+    assert "The model can be used, but translations have no confidence." in said
+    (tmp_path / "model" / "manifest.json").unlink()
+    assert _confidence(tmp_path / "model") == other, "nothing says what it was"
+
+
+def test_models_with_other_directions_form_no_ensemble(model, tmp_path):
+    made = load_model(model)
+    data = dataclasses.replace(made.config.data, source="fr")
+    config = dataclasses.replace(made.config, data=data)
+    publish_model(tmp_path / "other", config, made.tokenizer, made.model.state_dict(), {})
+    for read in (load, load_models, lambda folders: describe_models(folders, {})):
+        with pytest.raises(
+            UserError, match=r"other translates fr to de, and .*model translates en"
+        ):
+            read([model, tmp_path / "other"])
+    with pytest.raises(UserError, match="There is no model folder"):
+        load([model, tmp_path / "none"])

@@ -78,3 +78,10 @@ def test_minimum_risk_orders_the_beam_by_expected_chrf(translator):
             assert chosen == [(text, score) for text, (score, _) in ordered.items()][:n_best]
             changed += best.text != other.text
     assert changed
+
+
+def test_the_probability_counts_the_end_of_a_hypothesis() -> None:
+    """Texts without a common letter: the more probable one is first. The length penalties are 1 and 2."""
+    for score, first in ((-0.48, "y"), (-0.52, "x")):
+        hypotheses = {"x": Hypothesis(-1.0, []), "y": Hypothesis(score, [4] * 6)}
+        assert next(iter(by_expected_chrf(hypotheses, 1.0))) == first

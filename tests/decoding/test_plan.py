@@ -3,7 +3,7 @@
 import pytest
 
 from texts_with_tokens import A, B
-from transduce.decoding.plan import GUESSED, IN_PARTS, LONG, OTHER_NUMBERS, Plan
+from transduce.decoding.plan import GUESSED, IN_PARTS, LONG, LOST, OTHER_NUMBERS, Plan
 from transduce.decoding.types import (
     CUT,
     EMPTY,
@@ -119,7 +119,33 @@ def test_repeated_texts_are_planned_once_and_options_depend_on_marks():
     assert sorted({number for *_, numbers in calls for number in numbers}) == [11, 12, 13]
     unaligned = Plan(texts, "en", kinds=KINDS, can_align=False)
     assert not any(group.options.align for group in unaligned.groups)
-    assert Plan(["", " "], "en").translate(translate) == []
+    assert Plan(["", " "], "en").translate(translate, [1, 2]) == []
+
+
+def test_only_sentences_with_marks_need_alternatives_and_most_need_links():
+    """A placeholder that the sentence keeps needs no links; a tag, and a place to restore a placeholder, do."""
+    texts = ["A dog.", "A {0} dog.", "A <b>dog</b>.", "A {0} <b>dog</b>."]
+
+    def options_by_text(**changed):
+        plan = Plan(texts, "en", kinds=[PLAIN_TEXT] * 2 + [MARKUP_TEXT] * 2, **changed)
+        found = {}
+        for group in plan.groups:
+            for sentence, text in zip(group.select(plan.sentences), group.texts, strict=True):
+                assert "dog" in sentence and ("{0}" in sentence) <= ("{0}" in texts[text])
+                its = "{0}" in sentence, group.options.n_best, group.options.align
+                found.setdefault(text, []).append(its)
+        return [sorted(found[i]) for i in range(4)]
+
+    counts = (1, 2, 1, 2)
+    plain = [(False, 1, False)]
+    tagged, both = [(False, 4, True)], [(False, 4, True), (True, 4, True)]
+    kept = [(False, 4, True), (True, 4, False)]
+    assert options_by_text(beam_size=4) == [plain, kept, tagged, both]
+    unaligned = options_by_text(beam_size=4, can_align=False)
+    assert [{each[1:] for each in its} for its in unaligned] == [{(1, False)}, *[{(4, False)}] * 3]
+    links = TranslationOptions(5, align=True)
+    asked = options_by_text(beam_size=4, can_align=False, options=links)
+    assert [[each[1:] for each in its] for its in asked] == [[(5, True)] * n for n in counts]
 
 
 def test_sentences_that_are_too_long_are_cut_or_copied():
@@ -166,7 +192,8 @@ def test_numbers_and_terms_are_compared():
     assert plan.assemble([made("Auf Seite 30.")])[0].flags == ()
     changed = TranslationOptions(glossary=(Term(" {0} ", "x"), Term("dog", " dog")))
     text = "A {0} dog."
-    for options, flags in ((changed, (TERM,)), (TranslationOptions(), ())):
+    same = TranslationOptions(glossary=(Term("{0}", " {0} "),))
+    for options, flags in ((changed, (TERM,)), (same, ()), (TranslationOptions(), ())):
         plan = Plan([text], "en", options=options)
         found = plan.assemble([made(sentence) for sentence in plan.sentences])[0]
         assert found.text == text and tuple(f for f in found.flags if f != GUESSED) == flags
@@ -179,3 +206,83 @@ def test_symbols_that_the_model_does_not_know_are_carried_over():
     foreign = Plan(["ж"], "en", unknown="ж")
     assert foreign.assemble([made(each) for each in foreign.sentences])[0].flags == (UNTRANSLATED,)
     assert LONG not in alone.flags
+
+
+def by_words(texts):
+    return [len(text.split()) for text in texts]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "one two {0} three, four five %(a name)s six seven eight. Nine {1}.",
+        "{0} {1} one two three four five six {a_long_name} seven eight {2}",
+        "one {0} two {1} three {2} four {3} five {4} six {5} seven {6} eight",
+    ],
+)
+@pytest.mark.parametrize("placeholder_tokens", [False, True])
+def test_a_cut_sentence_keeps_its_text_and_its_placeholders(text, placeholder_tokens):
+    plan = Plan([text], "en", lengths=by_words, max_length=4, placeholder_tokens=placeholder_tokens)
+    assert max(by_words(plan.sentences)) <= 4 and len(plan.sentences) > 2
+    [found] = plan.assemble([made(sentence) for sentence in plan.sentences])
+    assert (found.text, found.flags) == (text, (IN_PARTS,))
+
+
+def test_only_the_parts_of_a_long_sentence_say_so():
+    texts = ["One two three four five six.", "Seven eight."]
+    plan = Plan([" ".join(texts), texts[1]], "en", lengths=by_words, max_length=4)
+    long, short = plan.assemble([made(sentence) for sentence in plan.sentences])
+    assert (long.flags, short.flags) == ((IN_PARTS,), ())
+    assert len([part for part in plan.sentences if part == texts[1]]) == 2
+
+
+def test_what_can_not_be_cut_is_copied():
+    """A character with more tokens than the limit; and a sentence that loses the placeholder in its only form."""
+    plan = Plan(
+        ["ab cd"], "en", lengths=lambda some: [5 * len(each) for each in some], max_length=4
+    )
+    assert plan.sentences == []
+    [found] = plan.assemble([])
+    assert (found.text, found.score, found.flags) == ("ab cd", 0.0, (LONG,))
+
+    def lengths(some):
+        return [1 if "{0}" in each else 5 for each in some]
+
+    plan = Plan(["Open {0} now."], "en", lengths=lengths, max_length=4)
+    assert plan.sentences == ["Open {0} now."]
+    [found] = plan.assemble([made("Auf jetzt.", -2.0)])
+    assert (found.text, found.score, found.flags) == ("Open {0} now.", 0.0, (LONG,))
+    [found] = plan.assemble([made("Jetzt {0} auf.", -2.0)])
+    assert (found.text, found.score, found.flags) == ("Jetzt {0} auf.", -2.0, ())
+
+
+def test_what_is_not_translated_does_not_count_for_the_score():
+    plan = Plan(["A dog. 12! Two cats."], "en")
+    assert plan.sentences == ["A dog.", "Two cats."]
+    [found] = plan.assemble([made("Ein Hund.", -1.0), made("Zwei Katzen.", -2.0)])
+    assert (found.text, found.score) == ("Ein Hund. 12! Zwei Katzen.", -1.5)
+    assert Plan(["12!"], "en").assemble([])[0] == Translation("12!", 0.0, ())
+
+
+def test_of_hypotheses_with_made_up_tokens_the_first_counts():
+    plan = Plan(["Open {0} now."], "en", placeholder_tokens=True)
+    assert len(plan.sentences) == 2
+    [found] = plan.assemble([made("Auf."), made(f"Zu {B}.", -1.0, f"Auf {B}.", f"Weg {B}.")])
+    assert (found.text, found.score) == ("{0} Zu.", -1.0) and LOST in found.flags
+
+
+def test_links_lead_into_the_text_with_its_placeholders():
+    options = TranslationOptions(2, align=True)
+    plan = Plan(["Hi! Open {0} now."], "en", options=options, placeholder_tokens=True)
+    assert plan.sentences == ["Hi!", f"Open {A} now.", "Open now."]
+    links = (Link((7, 10), (6, 11), 0.5), Link((0, 4), (0, 3), 0.25))
+    other = Translation(f"{A} jetzt.", -2.0, (), links=(Link((7, 10), (2, 7), 0.75),))
+    best = Translation(f"Auf {A} jetzt.", -1.0, (), (other,), links=links)
+    [found] = plan.assemble([made("Ha!"), best, made("Auf jetzt.", -9.0)])
+    assert found.text == "Ha! Auf {0} jetzt."
+    assert found.links == (Link((13, 16), (12, 17), 0.5), Link((4, 8), (4, 7), 0.25))
+    [second] = found.alternatives
+    assert second.text == "Ha! {0} jetzt." and second.links == (Link((13, 16), (8, 13), 0.75),)
+    markup = Plan(["Open <b>it</b>."], "en", options=options, kinds=[MARKUP_TEXT])
+    [found] = markup.assemble([Translation("Open it.", -1.0, (), links=(Link((0, 4), (0, 4), 1),))])
+    assert found.links == ()

@@ -149,6 +149,17 @@ def test_loops_are_searched_again_with_fewer_repetitions(tokenizer):
     assert its.search_loops_again(nothing, kept, 1) == {0} and kept == [loop], "no other was found"
 
 
+def test_progress_counts_each_sentence_once(tokenizer):
+    """Neither a search with constraints nor a search for loops counts."""
+    engine, sizes = Reversing(8), []
+    engine.loops = {4: 0}
+    its = replace(searcher(tokenizer, engine), progress=sizes.append)
+    lists = its.search(engine, SENTENCES, 1)
+    assert sorted(sizes) == [1, 2, 2]
+    its.search(engine, SENTENCES, 1, Constraints([1] * 5, lambda *_: None))
+    assert its.search_loops_again(SENTENCES, lists, 1) == {0, 4} and len(sizes) == 3
+
+
 def test_pairs_of_similar_length_are_scored_together(tokenizer):
     engine = Reversing(12)
     targets = [[1] * 4, [2], [3], [4] * 5, []]

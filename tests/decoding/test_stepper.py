@@ -8,6 +8,7 @@ from torch import Tensor
 from transduce.config.schema import BOS, EOS, PAD
 from transduce.decoding.stepper import ModelStepper, average, forced_log_probs
 from transduce.model.seq2seq import Seq2Seq, State, make_batch, source_tensor
+from transduce.system.profiling import profiling
 
 
 class Table(Seq2Seq):
@@ -70,3 +71,14 @@ def test_forced_decoding_by_hand():
         first = [log_probs(models, 0, one)[two] for one, two in ((BOS, 5), (5, 6), (6, EOS))]
         second = [log_probs(models, 1, BOS)[EOS], torch.tensor(0.0), torch.tensor(0.0)]
     torch.testing.assert_close(found, torch.stack([torch.stack(first), torch.stack(second)]))
+
+
+def test_what_a_profile_counts():
+    """Source tokens with EOS and padding, sentences once for each search, and a row for each hypothesis and step."""
+    with profiling(["encode", "decode"]) as profile:
+        stepper = ModelStepper([Table(1), Table(2)], source_tensor([[4], [4, 5]]))
+        stepper(torch.tensor([BOS] * 4))
+        stepper.reorder(torch.tensor([0, 2]))
+        stepper(torch.tensor([BOS] * 2))
+    assert profile.counts == {"source tokens": 6, "sentences": 2, "hypotheses": 6}
+    assert min(profile.seconds.values()) > 0

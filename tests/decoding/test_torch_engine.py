@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -12,13 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines import SMALL, SOURCES, converted, lively, search
+from models import make_model, publish_model
 from transduce.config.schema import EOS, DecodeConfig, with_options
 from transduce.decoding import torch_engine
-from transduce.decoding.alignment_layer import source_attention
-from transduce.decoding.torch_engine import MAX_WORKERS, MIN_REQUEST_TOKENS, SLACK, TorchEngine
+from transduce.decoding.alignment_layer import ALIGNMENT_LAYER, source_attention
+from transduce.decoding.loading import describe_models
+from transduce.decoding.torch_engine import (
+    MAX_WORKERS,
+    MIN_REQUEST_TOKENS,
+    SLACK,
+    TorchEngine,
+    open_engine,
+)
 from transduce.decoding.types import NBestLists, Request, length_penalty
 from transduce.model.build import build
 from transduce.model.seq2seq import make_batch
+from transduce.model_folder import load as load_model
 
 KINDS = {
     "post": SMALL,
@@ -43,6 +53,18 @@ def test_requests_keep_all_threads_of_the_torch_engine_busy(total, max_tokens, b
     limit, workers = max(1, max_tokens // beam_size), min(threads, MAX_WORKERS)
     share = total / (workers * math.ceil(total / (workers * limit)))
     assert share <= budget <= min(limit, max(MIN_REQUEST_TOKENS, SLACK * share + 1))
+
+
+def test_a_request_on_a_gpu_has_16_times_as_many_tokens():
+    """Requests run one after the other; 12 threads of the CPU do not matter."""
+    engine = TorchEngine([build(SMALL)])
+    engine.device = torch.device("cuda")
+    with patch("torch.get_num_threads", lambda: 12):
+        config = DecodeConfig(beam_size=4, max_tokens=1000)
+        assert engine.budget(config, 10**6) == 16 * 1000 // 4
+        assert engine.budget(config, 2000) == 2100
+        assert engine.budget(replace(config, beam_size=99_999), 9) == 1
+        assert engine.budget(config, 0) == 128
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -137,6 +159,17 @@ def test_requests_run_in_threads_that_share_those_of_torch(threads):
         torch.set_num_threads(before)
 
 
+def test_a_request_has_the_options_of_the_search():
+    """The n best of a wider beam; each option changes something."""
+    engine, request = TorchEngine([lively(SMALL)]), made_request(SOURCES[2:4], 9)
+    config = DecodeConfig(beam_size=4)
+    every = engine.run(request, config, 4)
+    assert [len(best) for best in every] == [4, 4]
+    assert engine.run(request, config, 2) == [best[:2] for best in every]
+    for name, value in (("beam_size", 2), ("length_penalty", 3.0), ("no_repeat_ngram", 1)):
+        assert engine.run(request, replace(config, **{name: value}), 2) != [b[:2] for b in every]
+
+
 def test_a_request_decides_its_filter_and_its_selector():
     model = lively(SMALL)
     asked = []
@@ -211,3 +244,24 @@ def test_no_batch_of_forced_decoding_is_large(monkeypatch):
         assert [*chain(*found)] == pytest.approx([*chain(*expected)], abs=1e-4)
         assert {len(batch.src) for batch in seen[:-1]} <= {rows} and len(seen[-1].src) <= rows
     assert engine.log_probs([], []) == []
+
+
+def test_an_engine_is_opened_with_the_settings_of_its_models(tmp_path, monkeypatch):
+    """The number of threads, and for each model the layer that aligns words; from any working directory."""
+    made = load_model(make_model(tmp_path / "model", {}, updates=1))
+    folders = [tmp_path / "first", tmp_path / "last"]
+    for layer, folder in enumerate(folders):
+        metrics = {ALIGNMENT_LAYER: layer}
+        publish_model(folder, made.config, made.tokenizer, made.model.state_dict(), metrics)
+    monkeypatch.chdir(tmp_path)
+    described = describe_models([Path(folder.name) for folder in folders], {})
+    threads: list[int] = []
+    monkeypatch.setattr(torch_engine, "set_threads", threads.append)
+    engine = open_engine(described._replace(threads=5, device="cpu"))
+    assert open_engine(described, name="other").name == "other"
+    assert threads == [5], "without a number, the engine keeps that of torch"
+    assert open_engine(described._replace(device="meta")).device.type == "meta"
+    monkeypatch.chdir("/")
+    assert (engine.name, engine.device.type) == ("torch", "cpu")
+    expected = TorchEngine([made.model] * 2, layers=lambda: [0, 1]).attention([[5, 6]], [[7, 8, 9]])
+    assert engine.attention([[5, 6]], [[7, 8, 9]])[0] == pytest.approx(expected[0])

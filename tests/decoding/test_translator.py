@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from aligned import lively as small_and_lively
 from phrases import CONFIG, SOURCES, TARGETS, WORDS, german, model_config, own, phrases
-from transduce.config.schema import EOS, DataConfig, DecodeConfig
+from transduce.config.schema import EOS, PLACEHOLDER_TOKENS, DataConfig, DecodeConfig
 from transduce.decoding import translator as translator_module
-from transduce.decoding.confidence import MIN_AREA
+from transduce.decoding.confidence import MIN_AREA, Confidence, Regression
 from transduce.decoding.directions import Scores
 from transduce.decoding.loading import check_directions, shared_tokenizer
 from transduce.decoding.pivot import through
@@ -30,11 +30,13 @@ from transduce.decoding.types import (
     LOOP,
     Hypothesis,
     Scored,
+    Term,
     TranslationOptions,
 )
 from transduce.evaluation.calibration import calibrate
 from transduce.model.build import build
 from transduce.system.errors import UserError
+from transduce.text.formats import MARKUP_TEXT
 from transduce.text.languages import Direction
 from transduce.text.pairs import Origin, Pair
 from transduce.tokens.batching import batches
@@ -124,7 +126,8 @@ def test_the_model_is_not_asked_for_blank_lines(tokenizer, model, monkeypatch):
     translator = own([model], tokenizer, CONFIG)
     monkeypatch.delattr(type(model), "encode")
     assert translator.translate(["", "  ", "\t\r", "\ufeff", " \u200b"]) == [BLANK_TRANSLATION] * 5
-    assert translator.score(["", " "], ["", "\t"]) == [Scored(0.0, 0, 0.0)] * 2
+    scored = translator.score(["", " "], ["", "\t"])
+    assert repr(scored) == repr([Scored(0.0, 0, 0.0)] * 2), "the number of tokens is an integer"
     with pytest.raises(NotImplementedError):
         translator.translate(["dog"])
 
@@ -293,6 +296,7 @@ def test_texts_beyond_learned_positions_are_refused_with_their_number(tokenizer)
         "red",
     ]
     assert all(len(translation.tokens) <= 3 for translation in translator.translate(texts))
+    assert translator._too_long([*texts, "red house dog red"]) == {2: None}
     assert len(translator.score(texts, texts)) == 2
     for ask in (
         lambda: translator.score(["red", "", "red house dog sees"], ["", "", "red"]),
@@ -562,6 +566,7 @@ def test_a_direction_is_chosen_by_its_codes(several):
     assert several.translate(PHRASES, target="en") == german.translate(PHRASES)
     assert texts_by(several, PHRASES, "de-fr") != texts_by(several, PHRASES, "de-en")
     assert several.direction is None and several.language == "de"
+    assert replace(several, directions=DIRECTIONS[:2]).language == "de", "that of the first"
     assert repr(several) == "<Translator: de-en, en-fr, de-it, it-fr, de-fr, torch, beam 3>"
     assert repr(german.with_beam_size(2)) == "<Translator: de-en, torch, beam 2>"
     with pytest.raises(UserError, match="The model has several directions: de-en"):
@@ -648,3 +653,165 @@ def test_probabilities_by_hand(several):
         translator.score(["a", "b"], ["c"])
     with pytest.raises(UserError, match="Text 2 contains a line break"):
         translator.score(["a", "b"], ["c", "d\ne"])
+
+
+def test_only_a_model_with_placeholder_tokens_scores_masked_texts(model, tokenizer):
+    """A pair whose placeholders do not match is scored as it is, and so is what is masked already."""
+    tokens = PLACEHOLDER_TOKENS
+    masking = Tokenizer.train(
+        SOURCES, TARGETS, vocab_size=340 + len(tokens), placeholder_tokens=tokens
+    )
+    translator = own([build(model_config(masking))], masking, CONFIG)
+    pairs = [("dog {0}", "Hund {0}"), ("dog {0}", "Hund"), ("dog", "Hund")]
+    plain = translator.score(*zip(*pairs, strict=True), masked=True)
+    [shared] = translator.score([f"dog {tokens[0]}"], [f"Hund {tokens[0]}"], masked=True)
+    found = translator.score(*zip(*pairs, strict=True))
+    assert [each.num_tokens for each in found] == [
+        shared.num_tokens,
+        *(each.num_tokens for each in plain[1:]),
+    ]
+    assert [each.log_prob for each in found] == pytest.approx(
+        [shared.log_prob, *(each.log_prob for each in plain[1:])], abs=1e-4
+    )
+    assert shared.log_prob != pytest.approx(plain[0].log_prob)
+    unmasked = own([model], tokenizer, CONFIG)
+    assert unmasked.score(["dog {0}"], ["Hund {0}"]) == unmasked.score(
+        ["dog {0}"], ["Hund {0}"], masked=True
+    )
+
+
+def test_symbols_that_the_model_can_not_translate_are_carried_over(translator):
+    """Beside words, and in a list of texts that have none."""
+    texts = ["red ♪ dog", "dog", "-", "red house"]
+    symbol, *others = translator.translate(texts)
+    assert "♪" in symbol.text
+    assert [symbol] == translator.translate(texts[:1])
+    assert others == translator.translate(texts[1:])
+
+
+def test_a_title_is_no_sentence_in_capitals(model, tokenizer):
+    translator = Translator(TorchEngine([model]), tokenizer, CONFIG)
+    title, plain = translator.translate(["House Sees House Sees", "house sees house sees"])
+    assert title.text == plain.text != plain.text.upper()
+
+
+def test_capitals_are_those_of_the_target_language(model, tokenizer):
+    texts = ["BIG DOG SEES", "big dog sees"]
+    for target, letter in (("tr", "İ"), ("de", "I")):
+        directions = [Direction("en", target)]
+        translator = Translator(TorchEngine([model]), tokenizer, CONFIG, directions=directions)
+        capitals, plain = translator.translate(texts)
+        assert "i" in plain.text and capitals.text == plain.text.replace("i", letter).upper()
+
+
+def test_alternatives_have_links_to_the_words_as_the_user_wrote_them(model, tokenizer):
+    written = "\u200bdog  re\u00add"
+    translator = Translator(TorchEngine([model]), tokenizer, CONFIG)
+    [found] = translator.translate([written], n_best=3, align=True)
+    assert len(found.alternatives) == 2
+    for each in found.alternatives:
+        words = {written[slice(*link.source)] for link in each.links}
+        assert words and words <= {"dog", "re\u00add"}
+
+
+def test_words_of_a_text_that_was_composed_have_no_confidence(model, tokenizer):
+    """Their spans would not be those of the user's text."""
+    figures = {"pairs": 9, "area": 0.9, "calibration_error": 0.1}
+    of_words = Regression((0.0,) * 2, (1.0,) * 2, (1.0,) * 2, 0.5, **figures)
+    fitted = {"means": (0.0,) * 3, "scales": (1.0,) * 3, "weights": (1.0,) * 3, "bias": 0.5}
+    confidence = Confidence(**fitted, **figures, min_chrf=50, min_log_prob=-9, words=of_words)
+    translator = replace(own([model], tokenizer, CONFIG), confidence=confidence)
+    composed, apart, blank = translator.score(
+        ["big dog", "big dog", ""], ["gr\u00f6\u00df Hund", "gro\u0308\u00df Hund", "  "]
+    )
+    assert [word.span for word in composed.words] == [(0, 4), (5, 9)] and apart.words == ()
+    assert apart.log_prob == pytest.approx(composed.log_prob, abs=1e-4)
+    assert blank == Scored(0.0, 0, 0.0)
+
+
+@pytest.mark.parametrize(("max_length", "positions", "most"), [(2, None, 2), (2, 9, 2), (9, 4, 3)])
+def test_long_sentences_are_cut_at_the_smaller_limit(max_length, positions, most, tokenizer):
+    """That of the model applies always, that of the training to texts that are split into sentences."""
+    config = model_config(tokenizer)
+    if positions:
+        config = replace(config, positions="learned", max_positions=positions)
+    translator = replace(own([build(config)], tokenizer, CONFIG), max_length=max_length)
+    text = "red dog sees big cat"
+    assert translator.lengths([text]) == [5]
+    split = translator.plan([text], TranslationOptions(sentences=True)).sentences
+    assert len(split) > 1 and max(translator.lengths(split)) == most
+    whole = translator.plan([text]).sentences
+    assert (len(whole) > 1) == (positions == 4)
+
+
+def test_only_texts_of_several_sentences_are_split_into_them(model, tokenizer):
+    translator = own([model], tokenizer, CONFIG)
+    text = "Red dog. Big cat."
+    assert translator.plan([text]).sentences[0] == text
+    split = translator.plan([text], TranslationOptions(sentences=True)).sentences
+    assert {"Red dog.", "Big cat."} <= {*split} and text not in split
+
+
+def test_a_space_and_a_tag_count_for_the_length_of_a_text(several):
+    """A text of two bytes with four tokens is cut, where three are the limit."""
+    config = replace(model_config(several.tokenizer), positions="learned", max_positions=4)
+    engine = TorchEngine([build(config)])
+    translator = replace(several, engine=engine).direct(Direction("de", "en"))
+    assert translator.lengths(["kz", "ka"]) == [4, 2]
+    long, short = translator.translate(["kz", "ka"])
+    assert "split" in long.flags and "split" not in short.flags
+
+
+def test_kinds_and_numbers_of_a_stream_reach_both_hops(several):
+    route = several.through("en", Direction("de", "fr"))
+    for translator in (several.direct(Direction("de", "en")), route):
+        with pytest.raises(UserError, match="Text 9 contains a line break"):
+            list(translator.translate_lines(["ka", "zu\nlo"], numbers=[5, 9]))
+        with pytest.raises(UserError, match="Text 9 contains a line break"):
+            translator.translate_sentences(["ka", "zu\nlo"], numbers=[5, 9])
+        [markup] = translator.translate_lines(["ka <b>zu</b>"], kinds=[MARKUP_TEXT])
+        assert markup.text.count("<b>") == markup.text.count("</b>") == 1
+
+
+def test_a_wider_beam_has_more_alternatives(model, tokenizer):
+    translator = own([model], tokenizer, CONFIG)
+    [found] = translator.translate(["red house"], n_best=6, beam_size=6)
+    assert len(found.alternatives) == 5 and translator.config == CONFIG
+    assert translator.translate(["red house"], beam_size=4) == translator.translate(["red house"])
+    for beam_size in (0, 1):
+        with pytest.raises(UserError, match=rf"from 1 to decode.beam_size \({beam_size}\), not 2"):
+            translator.translate(["red house"], n_best=2, beam_size=beam_size)
+
+
+def test_a_model_without_tags_has_its_direction_by_name(model, tokenizer):
+    translator = replace(own([model], tokenizer, CONFIG), directions=[Direction("en", "de")])
+    expected = translator.translate(SOURCES[:3])
+    assert translator.translate(SOURCES[:3], source="en-GB", target="de") == expected
+    assert translator.toward("en").translate_sentences(SOURCES[:3]) == expected
+    pairs = [Pair(text, "", Origin("", 1)) for text in SOURCES[:3]]
+    assert translator.translate_pairs(pairs) == expected
+    with pytest.raises(UserError, match="does not translate from de"):
+        translator.translate(["Hund"], source="de")
+
+
+def test_a_model_of_signs_translates_signs():
+    """It knows no letters, so that texts without words are not copied."""
+    sources = ["1 2 3", "12 31", "3 2 + 1"]
+    tokenizer = Tokenizer.train(sources * 9, sources, vocab_size=275)
+    assert not tokenizer.has_letters
+    translator = own([small_and_lively(model_config(tokenizer))], tokenizer, CONFIG)
+    assert all(each.tokens for each in translator.translate(["12", "1 + 2"]))
+
+
+@pytest.mark.parametrize(
+    "lines", [["♪ dog", "red\ncat"], ["dog", "♪ red\ncat"], ["-", "♪", "a\nb"]]
+)
+def test_errors_have_the_numbers_of_their_texts(lines, model, tokenizer):
+    """Also if only some of the texts are split."""
+    numbers = range(5, 5 + 2 * len(lines), 2)
+    with pytest.raises(UserError, match=f"Text {numbers[-1]} contains a line break"):
+        list(own([model], tokenizer, CONFIG).translate_lines(lines, numbers=numbers))
+    narrow = own([model], tokenizer, replace(CONFIG, max_extra_tokens=0))
+    terms = TranslationOptions(glossary=(Term("cat", "Hund Katze Haus"),))
+    with pytest.raises(UserError, match=f"Text {numbers[-1]}: the terms of the glossary"):
+        list(narrow.translate_lines([*lines[:-1], "cat"], terms, numbers=numbers))

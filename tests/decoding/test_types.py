@@ -1,8 +1,17 @@
 """Tests of transduce/decoding/types.py."""
 
+from dataclasses import replace
+
 import pytest
 
+from engines import SMALL, lively
+from phrases import CONFIG, SOURCES, TARGETS, own
+from transduce.config.schema import RunConfig
+from transduce.decoding.translator import Translator
 from transduce.decoding.types import (
+    PLAIN_SEARCH,
+    ModelToOpen,
+    Request,
     Sentences,
     Term,
     TranslationOptions,
@@ -11,6 +20,7 @@ from transduce.decoding.types import (
     length_penalty,
 )
 from transduce.system.errors import UserError
+from transduce.tokens.tokenizer import Tokenizer
 
 
 def test_n_best_needs_a_beam():
@@ -55,3 +65,53 @@ def test_glossaries_are_pairs_of_texts():
     for wrong in (["ab"], [("a",)], [("a", "b", "c")], [("a", 1)]):
         with pytest.raises(TypeError, match="A term of a glossary is a pair of texts"):
             as_terms(wrong)
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    tokenizer = Tokenizer.train(SOURCES, TARGETS, vocab_size=340)
+    model = lively(replace(SMALL, vocab_size=tokenizer.target.size))
+    return own([model], tokenizer, replace(CONFIG, mbr="chrf", max_extra_tokens=4))
+
+
+def test_the_plain_search_is_beam_search_and_nothing_else(translator):
+    """Each of the other options changes some of these translations."""
+    tokenizer = translator.tokenizer
+    texts = ["BIG RED DOG", "big red dog", *SOURCES[:20]]
+    sources = tokenizer.encode_source(texts)
+    request = Request(texts, sources, [len(source) + 4 for source in sources])
+    best = [found[0].tokens for found in translator.engine.run(request, CONFIG, 1)]
+    expected = [tokenizer.target.pieces(each) for each in best]
+
+    def tokens_of(changed):
+        config = replace(translator.config, **(PLAIN_SEARCH | changed))
+        found = replace(translator, config=config).translate_sentences(texts)
+        return [list(each.tokens) for each in found]
+
+    assert tokens_of({}) == expected
+    for name, value in (("capitals", True), ("retry_loops", True), ("mbr", "chrf")):
+        assert tokens_of({name: value}) != expected
+
+
+def test_by_default_there_are_no_links_no_alternatives_and_no_sentences(translator):
+    text = "red dog? big dog?"
+    [found] = translator.translate_lines([text])
+    assert (found.alternatives, found.links, found.confidence, found.hops) == ((), (), None, ())
+    [plain] = translator.translate_sentences([text], TranslationOptions(1, False, (), False))
+    [split] = translator.translate([text], sentences=True)
+    assert found.tokens == translator.translate([text])[0].tokens != split.tokens
+    assert plain == translator.translate_sentences([text])[0]
+
+
+def test_blank_texts_have_the_score_and_the_probability_1(translator):
+    """Their logarithm is 0."""
+    for found in translator.translate(["", " \t"]):
+        assert (found.text, found.score, found.tokens, found.flags) == ("", 0.0, (), ())
+    [blank] = translator.score([""], [""])
+    assert blank[:3] == (0.0, 0, 0.0) and not blank.words
+    assert (blank.confidence, blank.detached) == (None, False)
+
+
+def test_by_default_the_engine_chooses_its_device_and_threads():
+    model = ModelToOpen([], [], RunConfig(), None)
+    assert (model.device, model.threads, model.required) == (None, 0, False)

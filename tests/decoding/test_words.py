@@ -42,6 +42,8 @@ def test_words_are_disjoint_and_hold_every_character_but_spaces(aligning_tokeniz
         ("snake_case 3.5 €", ["snake_case", "3", ".", "5", "€"]),
         ("a\u00a0b\u2028c\tx", ["a", "b", "c", "x"]),
         ("👨\u200d👩 \u2581", ["👨\u200d", "👩", "\u2581"]),
+        ("\u0301a .\u0301x 漢\u0301字", ["\u0301a", ".\u0301", "x", "漢\u0301字"]),
+        ("a--b a-漢 漢-a 1-2", ["a", "-", "-", "b", "a", "-", "漢", "漢", "-", "a", "1-2"]),
         ("  ", []),
         ("", []),
     ],
@@ -96,7 +98,7 @@ def test_kinds_of_characters_by_hand():
         "space": ["", " ", "\u00a0", "\u2028", "\0", "\u200b"[:0]],
         "mark": ["\u0301", "\u200d", "\u00ad"],
         "letter": ["a", "5", "½", "_", "\u203f", "\ue000", "\ud800", "한"[:0] or "я"],
-        "unspaced": ["漢", "か", "ไ"],
+        "unspaced": ["漢", "か", "〇", "カ", "ក", "ກ", "က", "ไ", "ཀ"],
         "sign": [".", "+", "「", "€"],
     }
     for expected, characters in kinds.items():

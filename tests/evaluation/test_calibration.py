@@ -67,6 +67,33 @@ def test_the_mean_probability_is_the_share_of_good_translations():
     assert np.mean(1 / (1 + np.exp(-inputs @ weights))) == pytest.approx(1000 / 1050, abs=1e-6)
 
 
+def test_weights_minimise_the_penalised_loss():
+    """Its gradient is 0: the penalty is a thousandth of the squared weights, per pair, without the bias."""
+    inputs = np.column_stack((VALUES[:200], np.ones(200)))
+    weights = regression(inputs, GOOD[:200])
+    errors = 1 / (1 + np.exp(-inputs @ weights)) - GOOD[:200]
+    penalties = 1e-3 * 200 * weights * [1, 1, 1, 0]
+    assert inputs.T @ errors + penalties == pytest.approx(np.zeros(4), abs=1e-6)
+
+
+def test_the_area_is_that_of_pairs_that_were_not_fitted():
+    """Many features tell any few pairs apart, but not new ones: every fifth pair is rated by the others."""
+    random = np.random.default_rng(2)
+    values, chrf = random.normal(size=(90, 30)), random.random(90)
+    is_good = chrf >= np.median(chrf)
+    inputs = np.column_stack(((values - values.mean(0)) / values.std(0), np.ones(90)))
+    logits = np.zeros(90)
+    for fold in range(5):
+        own = np.arange(fold, 90, 5)
+        others = np.setdiff1d(np.arange(90), own)
+        logits[own] = inputs[own] @ regression(inputs[others], is_good[others])
+    confidence = fit(values, chrf)
+    assert confidence.area == pytest.approx(area_under_curve(logits, is_good))
+    assert confidence.area < 0.7 < area_under_curve(inputs @ regression(inputs, is_good), is_good)
+    expected = calibration_error(1 / (1 + np.exp(-logits)), is_good)
+    assert confidence.calibration_error == pytest.approx(expected)
+
+
 def test_confidence_does_not_extrapolate_beyond_held_out_translations():
     confidence = fit(VALUES, CHRF)
     far, farther = (
@@ -109,20 +136,27 @@ def test_the_calibration_error_by_hand():
     )
 
 
+FITTED = dict.fromkeys(("means", "scales"), ()) | {"weights": (1.0,), "bias": 0.0}
+FITTED |= {"area": 1.0, "calibration_error": 0.0}
+
+
 @pytest.fixture
 def seen(monkeypatch) -> list[bool]:
     """Which words count as right. Private, since the public result does not show it."""
     seen = list[bool]()
-    made = dict.fromkeys(("means", "scales"), ()) | {"weights": (1.0,), "bias": 0.0}
-    made |= {"area": 1.0, "calibration_error": 0.0}
-    monkeypatch.setattr(calibration, "_fit", lambda _, is_right, __: seen.extend(is_right) or made)
+    monkeypatch.setattr(
+        calibration, "_fit", lambda _, is_right, __: seen.extend(is_right) or FITTED
+    )
     return seen
 
 
-def words_of(texts: list[str], references: list[str]) -> Regression | None:
+def words_of(texts: list[str], references: list[str], **options: object) -> Regression | None:
     """The regression for the words of translations that an untrained model scores."""
     tokenizer = Tokenizer.train([*texts, *references], [*texts, *references], vocab_size=300)
-    model = build(configure({**SIZES, "model.vocab_size": tokenizer.target.size}).model)
+    sizes = {**SIZES, "model.vocab_size": tokenizer.target.size}
+    model = build(
+        configure({**sizes, **{f"model.{name}": each for name, each in options.items()}}).model
+    )
     translator = Translator(TorchEngine([model]), tokenizer, DecodeConfig())
     pairs = [Pair("a", text, Origin("", 1)) for text in references]
     sources = tokenizer.encode_source(["a"] * len(texts))
@@ -141,6 +175,20 @@ def test_a_word_is_right_as_often_as_the_reference_has_it(seen):
     assert words_of(texts, references)
     # Of each text by itself.
     assert seen == [True, True, False, False, True, False, False]
+
+
+def test_words_beyond_the_positions_of_a_model_are_not_rated(seen):
+    """Of six positions, one is for BOS."""
+    assert words_of(["a b c d e f g h"], ["a b x"], positions="learned", max_positions=6)
+    assert seen == [True, True, False, False, False]
+
+
+@pytest.mark.parametrize(("weight", "is_used"), [(0.1, True), (0.0, False), (-0.1, False)])
+def test_likely_words_are_right_more_often(monkeypatch, weight, is_used):
+    fitted = {**FITTED, "weights": (weight, 1.0)}
+    monkeypatch.setattr(calibration, "_fit", lambda *_: fitted)
+    found = words_of(["a b", "c"], ["a", "c"])
+    assert bool(found) is is_used and (found is None or found.pairs == 2)
 
 
 def test_a_model_is_calibrated_by_its_own_translations(monkeypatch):
@@ -177,6 +225,8 @@ def test_a_model_is_calibrated_by_its_own_translations(monkeypatch):
     assert found.min_log_prob == pytest.approx(np.quantile([row[0] for row in values], 0.01))
     assert found.words == fit_words(translator, pairs, tokenizer.encode_source(texts), outputs)
     assert calibrate(model, tokenizer, pairs[:11], config) is None
+    right = [pair._replace(target=out.text) for pair, out in zip(pairs, outputs, strict=True)]
+    assert calibrate(model, tokenizer, right, config) is None, "no translation is worse"
     # The same text with other spaces has the same translation: 20 for 40 sources are enough, 20 for 60 are not.
     for copies, is_none in ((2, False), (3, True)):
         monkeypatch.setattr(calibration, "MAX_FITTED_PAIRS", 99)
@@ -190,6 +240,9 @@ def test_a_model_is_calibrated_by_its_own_translations(monkeypatch):
         if name.startswith("encoder"):
             weight.data.zero_()
     assert calibrate(flat, tokenizer, equal, config) is None, "all have the translation of another"
+    monkeypatch.undo()
+    assert calibrate(model, tokenizer, (pairs * 5)[:99], config) is None
+    assert calibrate(model, tokenizer, pairs * 5, config).pairs == 100
 
 
 def test_words_that_are_all_right_or_all_wrong_teach_nothing(seen):
@@ -200,3 +253,5 @@ def test_words_that_are_all_right_or_all_wrong_teach_nothing(seen):
 def test_a_sure_hypothesis_is_in_the_last_bin():
     found = calibration_error(np.array([0.95, 1.0]), np.array([True, False]))
     assert found == pytest.approx((0.95 + 1 - 1) / 2)
+    found = calibration_error(np.array([0.85, 0.95]), np.array([False, True]))
+    assert found == pytest.approx((0.85 + 0.05) / 2)

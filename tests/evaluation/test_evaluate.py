@@ -9,7 +9,7 @@ import torch
 from aligned import lively
 from models import SIZES
 from transduce.config.parse import configure
-from transduce.config.schema import DataConfig
+from transduce.config.schema import DataConfig, RunConfig
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import CUT
@@ -92,6 +92,10 @@ def test_the_language_decides_the_tokenisation_before_anything_is_translated(mod
     for direction, name in (("en-zh", "zh"), ("en-de", "13a")):
         found = evaluate([model], pairs(direction)[:2], model.config.decode)
         assert f"tok:{name}" in found.scores[0].signature
+    chinese = replace(model.config, data=replace(model.config.data, target="zh"))
+    ensemble = [model, model._replace(config=chinese)]
+    found = evaluate(ensemble, pairs("")[:2], model.config.decode)
+    assert "tok:13a" in found.scores[0].signature, "the first model of an ensemble decides"
     with pytest.raises(UserError, match="There is no tokenisation '13b'"):
         evaluate([model], [], model.config.decode, tokenize="13b")
     with pytest.raises(UserError, match="nothing to score"):
@@ -146,3 +150,36 @@ def test_pairs_have_their_own_direction_or_that_of_the_corpus():
         == direction_of([], corpus)
         == Direction("en", "de")
     )
+
+
+def test_capitals_are_read_in_the_language_of_the_sources(model):
+    found = []
+    for source in ("en", "tr"):
+        some = [Pair("MI ZU", "x", Origin("", 1), f"{source}-de")]
+        direction = [Direction(source, "de")]
+        translator = replace(translator_of(model, f"{source}-de"), directions=direction)
+        [translation] = evaluate([model], some, model.config.decode).translations
+        assert translation == translator.translate(["MI ZU"])[0]
+        found.append(translation.score)
+    assert found[0] != found[1], "I in lower case has a dot in English only"
+
+
+class Into:
+    """A tokenizer for any target language."""
+
+    def into(self, _target: str) -> "Into":
+        return self
+
+
+@pytest.mark.parametrize("count", [1, 2, 12])
+def test_final_scores_use_as_many_sentences_as_one_direction(monkeypatch, count):
+    # Private, since to translate so many sentences only to count them would take minutes.
+    monkeypatch.setattr(
+        evaluating,
+        "_validation",
+        lambda _tokenizer, _pairs, _config, sentences: lambda _: sentences,
+    )
+    names = ["en-de"] if count == 1 else [f"l{number}-en" for number in range(count)]
+    some = [Pair("a", "b", Origin("", 1), direction=name) for name in names for _ in range(600)]
+    made = [validations(Into(), some, RunConfig(), is_final=each)(None) for each in (False, True)]
+    assert [{*found.values()} for found in made] == [{max(50, 500 // count)}, {500}]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.evaluation.perplexity import Validation, mean_validation, perplexity
+from transduce.evaluation.perplexity import Validation, mean_validation, perplexity, shown
 
 
 def test_perplexity_by_hand():
@@ -36,11 +36,30 @@ def test_perplexity_averages_over_tokens_not_sentences(sentences, random):
     assert perplexity(log_probs, counts, ["w"] * len(counts)) == whole
 
 
+def test_a_perplexity_that_is_too_large_for_a_float_is_infinite():
+    assert perplexity([-690.0], [1], ["a"]).per_token == pytest.approx(math.exp(690.0))
+    found = perplexity([-800.0, 0.0], [1, 0], ["a b c", ""])
+    assert (found.per_token, found.per_word) == (math.inf, pytest.approx(math.exp(200.0)))
+
+
+def test_perplexities_are_shown_with_two_decimals_or_in_scientific_notation():
+    numbers = [2.345, 999_999.99, 1e6, 12_345_678, math.inf]
+    assert list(map(shown, numbers)) == ["2.35", "999999.99", "1.00e+06", "1.23e+07", "inf"]
+    assert str(Validation(2.5)) == "validation perplexity 2.50"
+    assert str(Validation(2.5, 12.34)) == "validation perplexity 2.50, BLEU 12.3 (greedy)"
+    assert str(Validation(2.5, 0.0)) == "validation perplexity 2.50, BLEU 0.0 (greedy)"
+
+
 def test_validations_of_several_directions_are_averaged():
     results = [Validation(2.0, 10.0, 30.0), Validation(8.0, 20.0, 50.0)]
     mean = mean_validation(results)
     assert mean == pytest.approx((4.0, 15.0, 40.0)), "perplexity: the geometric mean"
     assert mean_validation(results[:1]) == results[0] and mean_validation([]) is None
+    diverged = [*results, Validation(math.inf)]
+    assert mean_validation(diverged) == Validation(math.inf, None, None)
+    assert mean_validation([Validation(2.0, 10.0), results[1]]) == Validation(
+        pytest.approx(4.0), 15.0, None
+    )
 
 
 def test_better_validation_has_lower_cost():

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import runpy
 from importlib.util import find_spec
 
 import pytest
@@ -70,6 +71,12 @@ def test_intervals_hold_the_score_and_are_the_same_again(monkeypatch):
     assert all(s.low < s.value < s.high for s in found)
     assert all("bs:1000" in s.signature for s in found)
     assert score(hypotheses, references) == found
+
+
+def test_a_bootstrap_has_a_thousand_resamples():
+    """The other tests have fewer, so this one reads the module again."""
+    as_written = runpy.run_path(str(scores.__file__))
+    assert "bs:1000" in as_written["score"](GOOD, REFERENCES)[0].signature
 
 
 def test_intervals_stay_within_the_range_of_the_score():
@@ -184,16 +191,21 @@ def test_many_sentences_have_fewer_resamples(monkeypatch, count, resamples):
 
 
 def test_a_decomposed_text_equals_a_composed_one():
-    found = by_name(["Ha\u0308user sind gro\u00df"], ["H\u00e4user sind gro\u00df"])
-    assert found["chrF2"].value == pytest.approx(100) and found["TER"].value == 0
+    texts = ["Ha\u0308user sind gro\u00df"], ["H\u00e4user sind gro\u00df"]
+    for hypotheses, references in (texts, texts[::-1]):
+        found = by_name(hypotheses, references)
+        assert found["chrF2"].value == pytest.approx(100) and found["TER"].value == 0
 
 
 def test_an_output_does_not_differ_from_itself():
     assert [c.p_value for c in compare(GOOD * 10, GOOD * 10, REFERENCES * 10)] == [1.0, 1.0, 1.0]
 
 
-def test_few_sentences_are_not_tested():
-    assert all(math.isnan(c.p_value) for c in compare(GOOD, BAD, REFERENCES))
+@pytest.mark.parametrize(("count", "is_tested"), [(29, False), (30, True)])
+def test_fewer_than_thirty_sentences_are_not_tested(count, is_tested):
+    good, bad, references = ((texts * 10)[:count] for texts in (GOOD, BAD, REFERENCES))
+    for found in compare(good, bad, references), compare(good, good, references):
+        assert [math.isnan(each.p_value) for each in found] == [not is_tested] * 3
 
 
 def test_wrong_inputs_are_refused():

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from transduce.decoding.plan import Plan
 from transduce.decoding.types import Link, Translation, TranslationOptions
-from transduce.inline.blocks import spaced
+from transduce.inline.blocks import cut_at_blocks, edges, spaced
 from transduce.inline.placeholders import mask
-from transduce.text.formats import MARKUP_TEXT, PLAIN_TEXT, PRESERVED_TEXT, TextKind
+from transduce.text.formats import MARKUP_TEXT, MESSAGE, PLAIN_TEXT, PRESERVED_TEXT, TextKind
 from transduce.text.pairs import read_pairs
 
 BLOCKS: dict[str, tuple[TextKind, str, str]] = {  # kinds of texts, and tags around a text
@@ -51,7 +51,7 @@ def test_the_text_of_a_block_stays_in_it(name: str, texts: list[str]) -> None:
     kind, before, behind = BLOCKS[name]
     plan = Plan(["".join(f"{before}{text}{behind}" for text in texts)], "en", kinds=[kind])
     assert plan.sentences == texts
-    (translation,) = plan.assemble(plan.translate(in_capitals))
+    (translation,) = plan.assemble(plan.translate(in_capitals, [1]))
     words = (" ".join(f"{word} {word}" for word in text.upper().split()) for text in texts)
     assert translation.text == "".join(f"{before}{text}{behind}" for text in words)
     assert translation.flags == ()
@@ -118,3 +118,39 @@ def test_links_move_with_their_block() -> None:
     ]
     (whole,) = plan.assemble(translations)
     assert [whole.text[slice(*link.target)] for link in whole.links] == ["ONE", "DOG"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "parts", "with_blanks"),
+    [
+        ("a<td>b</td>c d", MARKUP_TEXT, "a|b|c d", "a b c d"),
+        ("<p>One dog</p><p> two </p>", MARKUP_TEXT, "One dog|two", "One dog two "),
+        ("a <b>b</b><br/>c", MARKUP_TEXT, "a b|c", "a b c"),
+        ("<li>a</li> <li></li>b", MARKUP_TEXT, "a|b", "a b"),
+        ("<p> </p>a", MARKUP_TEXT, "a", " a"),
+        ("a<br/>.<br/>b", MARKUP_TEXT, "a|.|b", "a. b"),
+        # A line break may be a placeholder, which stays in its place.
+        ("one<br>two <li> x", PLAIN_TEXT, "one|<br>|two <li> x", "one<br>two <li> x"),
+        (r"one two\n three\x", MESSAGE, r"one two|\n|three\x", r"one two\n three\x"),
+    ],
+)
+def test_blocks_by_hand(text: str, kind: TextKind, parts: str, with_blanks: str) -> None:
+    masked = mask(text, kind)
+    spans = cut_at_blocks(masked, [(0, len(masked.text))])
+    assert [masked.text[slice(*span)] for span in spans] == parts.split("|")
+    assert spaced(masked) == with_blanks
+    # What was cut is not cut again, and no sentence is joined.
+    assert cut_at_blocks(masked, spans) == spans
+    placeholders = {edge for mark in masked.words for edge in (mark.begin, mark.end)}
+    found = edges(masked, with_words=True)
+    assert found == sorted({*found}) and len(found) >= len(parts.split("|")) - 1
+    assert edges(masked, with_words=False) == [edge for edge in found if edge not in placeholders]
+
+
+def test_tags_of_blocks_are_those_of_html() -> None:
+    blocks = "p div br hr tr li ul ol dl dt dd td th table thead tbody caption h1 h6 blockquote"
+    others = "b i a span code q h7 pl link dir html path bra"
+    for names, is_block in ((blocks + " section note", True), (others, False)):
+        for name in names.split():
+            for text in (f"a<{name}>b", f"a</{name.upper()}>b", f"a<x ctype='{name}'/>b"):
+                assert bool(edges(mask(text, MARKUP_TEXT), with_words=True)) is is_block, text

@@ -132,3 +132,13 @@ def test_text_is_spelt_with_the_entities_of_its_fragment(
     fragment: str, text: str, spelt: str
 ) -> None:
     assert speller(fragment)(text) == spelt
+
+
+def test_elements_without_content_or_without_tags_are_those_of_html() -> None:
+    void = "area base br col embed hr img input link meta param source track wbr"
+    raw = "script style textarea title xmp iframe noembed noframes plaintext"
+    for name in f"{void} {raw} b p pre noscript".split():
+        found = [piece.kind for piece in pieces(f"<{name}>a<b></{name}>", html=True)]
+        assert found[0] == ("empty" if name in void.split() else "open")
+        assert ("open" in found[1:]) is (name not in raw.split())
+        assert [piece.kind for piece in pieces(f"<{name}>", html=False)] == ["open"]

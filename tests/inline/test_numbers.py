@@ -26,7 +26,13 @@ from transduce.inline.numbers import numbers_disagree, same_numbers
     ],
 )
 def test_numbers(source: str, translation: str, same: bool) -> None:
-    assert same_numbers(source, translation) is same
+    assert same_numbers(source, translation) is same_numbers(translation, source) is same
+
+
+@pytest.mark.parametrize("separator", [*".,'’٬ \u00a0\u2009\u202f"])
+def test_separators_of_thousands_are_no_numbers(separator: str) -> None:
+    assert same_numbers(f"1{separator}234{separator}567 m", "1234567 m")
+    assert not same_numbers(f"1{separator}23", "123") and not same_numbers("1;234", "1234")
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,13 @@ from transduce.config.schema import PLACEHOLDER_TOKENS, CorpusConfig, DataConfig
 from transduce.decoding.loading import load
 from transduce.decoding.plan import LOST, Plan
 from transduce.decoding.types import Translation, TranslationOptions
-from transduce.inline.placeholder_tokens import stray_tokens, with_shared_tokens, with_tokens
-from transduce.inline.placeholders import intact, mask, original
+from transduce.inline.placeholder_tokens import (
+    have_same_tokens,
+    stray_tokens,
+    with_shared_tokens,
+    with_tokens,
+)
+from transduce.inline.placeholders import Patch, intact, mask, original
 from transduce.inline.placing import copied, restore
 from transduce.preparation.aggregate import masked_pairs
 from transduce.preparation.prepare import prepare
@@ -112,6 +117,15 @@ def test_both_sides_of_a_pair_have_the_same_tokens(orders: tuple[list[str], list
         ),
         ("**All** of <b>it</b>", "<b>Das</b> alles", ("All of it", "Das alles")),
         ("no marks", "keine", ("no marks", "keine")),
+        ("a :term:`x`, :term:`y`", "b :term:`p` :term:`q`", ("a ①, ②", "b ① ②")),
+        ("see https://a.b/en", "siehe https://a.b/de", ("see ①", "siehe ①")),
+        (
+            "<li>One {0}</li><li>two</li>",
+            "<li>Eins</li><li>zwei {0}</li>",
+            ("One ① two", "Eins zwei ①"),
+        ),
+        ("see :term:`x`", "siehe :doc:`x`", None),
+        ("{0}", f"{{0}} {PLACEHOLDER_TOKENS[3]}", None),
         ("Open {0}.", "Öffnen.", None),
         ("Open it.", "{0} öffnen.", None),
         ("{0} {0}", "{0}", None),
@@ -148,7 +162,26 @@ def test_invented_tokens_are_removed_and_flagged() -> None:
     )
     made = assembled("Open it.", f"Öffne {C} es{B}.")
     assert (made.text, made.flags) == ("Öffne es.", (LOST,))
-    assert stray_tokens(f"{A} a", f"b {A} {B}{C}")[0].begin == 3
+    assert stray_tokens(f"{A} a", f"b {A} {B}{C}") == [Patch(3, 5, ""), Patch(5, 6, "")]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "same"),
+    [
+        ("a", "b", True),
+        (f"{A} a {B}", f"{B}{A}", True),
+        (f"{A} {A}", A, False),
+        (A, B, False),
+        ("a", f"b {A}", False),
+    ],
+)
+def test_texts_may_have_the_same_tokens(source: str, target: str, same: bool) -> None:
+    assert have_same_tokens(source, target) is same
+
+
+def test_tokens_are_used_again_if_a_text_has_more_placeholders() -> None:
+    masked = with_tokens(mask(" ".join(f"{{{number}}}" for number in range(40))))
+    assert masked.text.split() == [*PLACEHOLDER_TOKENS, *PLACEHOLDER_TOKENS[:8]]
 
 
 @pytest.mark.parametrize("joint", [True, False])

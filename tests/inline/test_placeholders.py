@@ -3,20 +3,21 @@
 import re
 import time
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from lxml import etree
 
-from marked_texts import MARKUP, MESSAGES, PLAIN, WORDS, links
+from marked_texts import MARKUP, MESSAGES, PLAIN, WORDS, links, shown
 from transduce.decoding.plan import LOST, Plan
 from transduce.decoding.types import BLANK_TRANSLATION, TERM, Term, Translation, TranslationOptions
 from transduce.inline import placeholders
 from transduce.inline.markup import speller
 from transduce.inline.placeholder_removal import is_text, without_words
 from transduce.inline.placeholders import (
+    Mark,
     Masked,
     Patch,
     cut,
@@ -26,8 +27,10 @@ from transduce.inline.placeholders import (
     original,
     weave,
 )
+from transduce.inline.placeholders import replace as replaced
 from transduce.inline.placing import copied, restore
 from transduce.inline.segments import split, whole_words
+from transduce.inline.symbols import symbols_of
 from transduce.text.formats import (
     MARKUP_TEXT,
     MESSAGE,
@@ -268,6 +271,13 @@ def test_more_nested_tags_than_there_may_be_stay_unpaired(most, kinds, monkeypat
     assert sorted(mark.kind for mark in marks) == kinds
 
 
+@pytest.mark.parametrize(("depth", "halves"), [(100, 0), (101, 2)])
+def test_up_to_a_hundred_nested_tags_are_paired(depth: int, halves: int) -> None:
+    marks = mask("<b>a " * depth + " a</b>" * depth, MARKUP_TEXT).marks
+    assert [mark.kind for mark in marks].count("pair") == 100
+    assert len(marks) == 100 + halves
+
+
 def test_escaped_tags_are_tags() -> None:
     masked = mask(
         "Click &lt;b&gt;here&lt;/b&gt; or &lt;1/&gt; &lt;name> &lt;me@a.org&gt; &lt; 3", MARKUP_TEXT
@@ -373,6 +383,19 @@ def test_conversions_without_numbers_keep_their_order() -> None:
     assert intact("{0} of {1}, %% %d", "{1} von {0}, %d %%")
 
 
+def test_a_changed_text_is_not_intact() -> None:
+    assert intact("a <b>b</b> {0}", "{0} <b>a</b> b", MARKUP_TEXT)
+    assert not intact("a <b>b</b>", "a b", MARKUP_TEXT)
+    assert not intact("a", "a <x/>", MARKUP_TEXT)
+    assert not intact("a {0}", "a {0} {0}")
+    assert not intact("a <b>b</b>", "</b>a b<b>", MARKUP_TEXT), "the tags are not paired"
+    assert intact("a &eacute;", "a é", MARKUP_TEXT)
+    assert intact("a $1", "a") and not intact("a $1", "a", MESSAGE)
+    notes = symbols_of({"♪"})
+    assert intact("a ♪", "a") and not intact("a ♪", "a", symbols=notes)
+    assert intact("a ♪ b", "♪ a b", symbols=notes)
+
+
 @pytest.mark.parametrize("word", ["%1", "%L1", "%n", "%Y", "%-d", "%H", "<c.red>x</c>"])
 def test_placeholders_of_qt_strftime_and_webvtt(word: str) -> None:
     (mark,) = mask(f"It is {word} now").marks
@@ -427,3 +450,201 @@ def test_tags_around_a_sentence_stay_outside_it() -> None:
     assert gaps == ["<b>", "</b> ", ""]
     assert first.marks == () and [mark.kind for mark in second.marks] == ["pair", "word"]
     assert second.marks[0][1:3] == (0, 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        # A tag between words: a blank on each side in the translation, if there is one in the source.
+        ("a <x/> b", "a _‹<x/>›_b"),
+        ("a<x/>b", "a‹<x/>›b"),
+        ("a <x/>", "a _‹<x/>›"),
+        ("<x/>a", "‹<x/>›a"),
+        ("a <x/>b", "a _‹<x/>›b"),
+        ("a<x/> b", "a‹<x/>› b"),
+        ("a <x/>, b", "a _‹<x/>›_, b"),
+        ("a<x/>, b", "a‹<x/>›, b"),
+        ("我<x/>你", "我_‹<x/>›_你"),
+        ("a<x/>你", "a‹<x/>›_你"),
+        ("a <x/> <y/> b", "a _‹<x/>›__‹<y/>›_b"),
+        # A pair around words.
+        ("a <b>c</b> d", "a <b>c</b> d"),
+        ("a<b> </b>c", "a<b> </b>c"),
+        ("<b>a <i>b</i></b>", "<b>a <i>b</i></b>"),
+        # Around nothing, or around a blank of two: a tag between words.
+        ("a <b></b> c", "a _‹<b></b>›_c"),
+        ("a <b> </b> c", "a _‹<b> </b>›_c"),
+        # The number of a footnote, and other numbers.
+        ("a<sup>1</sup> b", "a‹<sup>1</sup>› b"),
+        ("a.<sub>1</sub>", "a.‹<sub>1</sub>›"),
+        ("a<sup><i>1</i>, <b>2</b></sup>", "a<sup><i>1</i>, <b>2</b></sup>"),
+        ("a<sup><i>1</i>,<b>2</b></sup> b", "a‹<sup><i>1</i>,<b>2</b></sup>› b"),
+        ("a<b>1</b> b", "a<b>1</b> b"),
+        ("a <sup>1</sup> b", "a <sup>1</sup> b"),
+        ("a<sup>1</sup>b", "a<sup>1</sup>b"),
+        ("a<sup>b</sup> c", "a<sup>b</sup> c"),
+        ("(<sup>1</sup> c", "(<sup>1</sup> c"),
+        ("&lt;sup&gt;1&lt;/sup&gt; c", "&lt;sup&gt;1&lt;/sup&gt; c"),
+        ("a&lt;sup&gt;1&lt;/sup&gt; c", "a‹&lt;sup&gt;1&lt;/sup&gt;› c"),
+        # Around placeholders only: a placeholder.
+        ("a <b>{}</b> c", "a (<b>{}</b>) c"),
+        ("<b><i>{}</i></b>", "(<b><i>{}</i></b>)"),
+        ("<b>({}, {})</b>", "(<b>({}, {})</b>)"),
+        ("<b>{} a</b>", "<b>({}) a</b>"),
+        ("<b>{}1</b>", "<b>({})1</b>"),
+        ("<b> {}</b>", "<b> ({})</b>"),
+        ("<b>.</b>", "<b>.</b>"),
+        (f"<b>{{{'x' * 58}}}</b>", f"(<b>{{{'x' * 58}}}</b>)"),
+        (f"<b>{{{'x' * 59}}}</b>", f"<b>({{{'x' * 59}}})</b>"),
+        # Tags that are not paired, and tags that cross.
+        ("a <b>c", "a _«<b>»c"),
+        ("a</b> c", "a«</b>» c"),
+        ("a <b>c</b></b> d", "a <b>c</b>«</b>» d"),
+        ("<b>{}<i></b>", "<b>({})«<i>»</b>"),
+        ("<b>a <i>b</b> c</i>", "<b>a _«<i>»b</b> c«</i>»"),
+        ("<b>a<i>b</b>c<i>d</i></i>", "<b>a«<i>»b</b>c<i>d</i>«</i>»"),
+        ('<g>a<sc id="1"/>b</g>c<ec id="1"/>', '<g>a«<sc id="1"/>»b</g>c«<ec id="1"/>»'),
+        ('<sc id="1"/>a<g>b<ec id="1"/>c</g>', '«<sc id="1"/>»a<g>b«<ec id="1"/>»c</g>'),
+        ('a<sc id="1"/>b<sc id="2"/>c<ec id="1"/>d', 'a<sc id="1"/>b«<sc id="2"/>»c<ec id="1"/>d'),
+    ],
+)
+def test_marks_by_hand(text: str, masked: str) -> None:
+    for kind in (MARKUP_TEXT, PRESERVED_TEXT):
+        assert shown(mask(text, kind)) == masked
+        assert original(mask(text, kind), speller(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "preserved", "collapsed"),
+    [
+        ("a  b\n c", "a  b\n c", "a b c"),
+        ("a <b> c</b>", "a <b> c</b>", "a <b>c</b>"),
+        ("a  <b>  c</b>", "a  <b>  c</b>", "a <b>c</b>"),
+        ("a <x/>  b", "a _‹<x/>›_  b", "a _‹<x/>›_b"),
+        ("a <x/> <b>c</b>", "a _‹<x/>›_<b>c</b>", "a _‹<x/>›_<b>c</b>"),
+        ("a <x/> ", "a _‹<x/>›_ ", "a _‹<x/>›_"),
+        ("a <x/> &amp;", "a _‹<x/>›_ &", "a _‹<x/>›_&"),
+        ("a <x/> , b", "a _‹<x/>›_ , b", "a _‹<x/>›_, b"),
+        ("<b>{}\n</b>", "<b>({})\n</b>", "<b>({}) </b>"),
+        ("<b>{}\n{}</b>", "<b>({})\n({})</b>", "(<b>{}\n{}</b>)"),
+    ],
+)
+def test_blanks_are_collapsed_in_markup_unless_they_count(
+    text: str, preserved: str, collapsed: str
+) -> None:
+    assert shown(mask(text, PRESERVED_TEXT)) == preserved
+    assert shown(mask(text, MARKUP_TEXT)) == collapsed
+    assert mask("a  b\n c").text == "a  b\n c"
+
+
+@pytest.mark.parametrize(
+    ("text", "gaps", "parts"),
+    [
+        # Tags around sentences are outside of them, tags within a sentence are inside.
+        ("<b>One dog. Two cats.</b>", ["<b>", " ", "</b>"], ["One dog.", "Two cats."]),
+        ("<b>One dog.</b> Two cats.", ["<b>", "</b> ", ""], ["One dog.", "Two cats."]),
+        ("One dog.<b> Two cats.</b>", ["", "<b> ", "</b>"], ["One dog.", "Two cats."]),
+        ("<x/>One dog.<y/> Two cats.<z/>", ["<x/>", "<y/> ", "<z/>"], ["One dog.", "Two cats."]),
+        ("<b>One</b> dog. Two.", ["", " ", ""], ["<b>One</b> dog.", "Two."]),
+        ("One <b>dog.</b> Two.", ["", " ", ""], ["One <b>dog.</b>", "Two."]),
+        ("One <x/> dog. Two.", ["", " ", ""], ["One _‹<x/>›_dog.", "Two."]),
+        (
+            "One. Two <b>red <i>{}</i> cats</b>.",
+            ["", " ", ""],
+            ["One.", "Two <b>red (<i>{}</i>) cats</b>."],
+        ),
+        ("{} One. Two {}", ["", " ", ""], ["({}) One.", "Two ({})"]),
+        # A pair around the end of a sentence is cut into halves, each with the place of its tag.
+        ("One <b>dog. Two</b> cats.", ["", " ", ""], ["One _«<b>»dog.", "Two«</b>» cats."]),
+        ("<b>One dog. Two</b> cats.", ["<b>", " ", ""], ["One dog.", "Two«</b>» cats."]),
+        ("One <b>dog. Two cats.</b>", ["", " ", "</b>"], ["One _«<b>»dog.", "Two cats."]),
+        # At the border of a sentence, the order of the tags decides.
+        ("<b><x/>One. Two</b> cats.", ["<b><x/>", " ", ""], ["One.", "Two«</b>» cats."]),
+        ("<b><i>One</i> dog. Two</b> a.", ["<b>", " ", ""], ["<i>One</i> dog.", "Two«</b>» a."]),
+        (
+            "<i>One</i> dog. <b><i>Two</i></b>.",
+            ["", " ", ""],
+            ["<i>One</i> dog.", "<b><i>Two</i></b>."],
+        ),
+        ("One <b>dog.</b><i> Two.</i>", ["", "<i> ", "</i>"], ["One <b>dog.</b>", "Two."]),
+        ("One <b>dog. <i>Two</i></b> a.", ["", " ", ""], ["One _«<b>»dog.", "<i>Two</i>«</b>» a."]),
+        ("One. <b></b><i>Two</i> a.", ["", " <b></b>", ""], ["One.", "<i>Two</i> a."]),
+        ("One <b>dog.<x/></b> Two.", ["", " ", ""], ["One <b>dog.‹<x/>›</b>", "Two."]),
+    ],
+)
+def test_sentences_are_cut_out_of_their_text(text: str, gaps: list[str], parts: list[str]) -> None:
+    masked = mask(text, MARKUP_TEXT)
+    spans = split(masked.text, "en")
+    found, inside = cut(masked, spans)
+    assert found == gaps
+    assert [shown(each) for each in inside] == parts
+    in_capitals = cut(masked, [], str.upper)
+    assert in_capitals == ([original(masked, str.upper)], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "patches", "woven"),
+    [
+        ("ab", [(1, 1, "X")], "aXb"),
+        ("abcd", [(1, 3, "X"), (3, 4, "")], "aX"),
+        ("abcd", [(0, 1, "X"), (1, 1, "Y"), (4, 4, "Z")], "XYbcdZ"),
+        # A blank before a replacement, after a word or punctuation.
+        ("ab", [(1, 1, "_X")], "a Xb"),
+        (".b", [(1, 1, "_X")], ". Xb"),
+        ("(b", [(1, 1, "_X")], "(Xb"),
+        ("a b", [(2, 2, "_X")], "a Xb"),
+        ("我b", [(1, 1, "_X")], "我Xb"),
+        ("ab", [(0, 0, "_X")], "Xab"),
+        ("ab", [(2, 2, "_X")], "ab X"),
+        # A blank after a replacement, except before punctuation.
+        ("ab", [(1, 1, "X_")], "aX b"),
+        ("a.b", [(1, 1, "X_")], "aX.b"),
+        ("a(b", [(1, 1, "X_")], "aX (b"),
+        ("a b", [(1, 1, "X_")], "aX b"),
+        ("a我", [(1, 1, "X_")], "aX我"),
+        ("ab", [(2, 2, "X_")], "abX"),
+        ("ab", [(0, 1, "X_")], "X b"),
+        # Between two replacements.
+        ("ab", [(1, 1, "X_"), (1, 1, "Y")], "aX Yb"),
+        ("ab", [(1, 1, "X"), (1, 1, "_Y")], "aX Yb"),
+        ("ab", [(1, 1, "_X"), (1, 1, "_Y")], "a XYb"),
+        ("ab", [(1, 1, "_X"), (1, 1, "_Y"), (1, 1, "_Z")], "a XYZb"),
+        ("ab", [(1, 1, "_X_"), (1, 1, "_Y_")], "a X Y b"),
+        ("abc", [(1, 1, "_X_"), (2, 2, "_Y_")], "a X b Y c"),
+        ("a.c", [(1, 1, "X_"), (2, 2, "Y")], "aX.Yc"),
+    ],
+)
+def test_replacements_have_blanks_where_they_need_them(
+    text: str, patches: list[tuple[int, int, str]], woven: str
+) -> None:
+    made = [
+        Patch(begin, end, raw.strip("_"), raw.startswith("_"), raw.endswith("_"))
+        for begin, end, raw in patches
+    ]
+    assert weave(text, made) == woven
+    # A part of a text is changed like the whole text, but needs no blank at its beginning.
+    moved_by_two = [each._replace(begin=each.begin + 2, end=each.end + 2) for each in made]
+    assert weave(f"xx{text}", moved_by_two, begin=2) == woven
+    assert weave(f"{text}.x", made, end=len(text)) == woven
+    assert weave(text, made, str.upper) == woven.upper()
+
+
+def test_only_what_is_between_replacements_is_escaped() -> None:
+    assert weave("abc", [Patch(1, 2, "xyz")], str.upper) == "AxyzC"
+    assert weave("abc", [Patch(1, 1, "x", after=True)], lambda text: f"[{text}]") == "[a]x [bc]"
+
+
+def test_marks_move_with_their_text() -> None:
+    marks = [Mark("pair", begin, begin + 1, "<b>", "</b>") for begin in range(6)]
+    found = replaced(Masked("abcdef", (*marks,)), [Patch(1, 3, "XYZ"), Patch(4, 5, "")])
+    assert found.text == "aXYZdf"
+    places = [0, 1, 1, 4, 5, 5, 6]
+    assert [mark[1:3] for mark in found.marks] == [*pairwise(places)]
+
+
+def test_a_span_within_a_replacement_is_moved_into_it() -> None:
+    assert moved("abcdef", [Patch(2, 5, "XX")], (3, 4)) == (3, 4)
+    assert moved("abcdef", [Patch(1, 4, "")], (2, 3)) == (2, 2), "nothing is left"
+    assert moved("abcdef", [Patch(1, 2, "XXX"), Patch(3, 3, "Y")], (2, 3)) == (4, 5)
+    assert moved("abcdef", [Patch(2, 2, "X"), Patch(3, 3, "Y")], (2, 3)) == (3, 4)
+    assert moved("abcdef", [Patch(2, 2, "X", before=True)], (2, 6)) == (4, 8)

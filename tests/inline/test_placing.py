@@ -14,7 +14,7 @@ from transduce.inline.placeholders import (
     Patch,
     mask,
 )
-from transduce.inline.placing import _around_words, _merged, _Placing, copied, restore
+from transduce.inline.placing import Link, _around_words, _merged, _Placing, copied, restore
 from transduce.text.formats import MARKUP_TEXT
 
 HARMLESS = st.lists(st.sampled_from([*WORDS, "das", "ist"]), max_size=8).map(" ".join)
@@ -119,6 +119,12 @@ def test_marks_follow_their_words(source: str, translation: str) -> None:
             "Click the <b>big <i>button</i></b> to see all files.",
             "<b><i>großen Knopf</i></b>, um alle Dateien",
         ),
+        ("Click the big<x/> button to see all files.", "großen Knopf<x/>, um alle Dateien"),
+        ("Click the big <x/>button to see all files.", "<x/>großen Knopf, um alle Dateien"),
+        (
+            "Click the big <x/>button to see <i>all</i> files.",
+            "<x/>großen Knopf, um <i>alle</i> Dateien",
+        ),
     ],
 )
 def test_marks_never_divide_a_term(source: str, translation: str) -> None:
@@ -156,6 +162,84 @@ def test_words_may_begin_and_end_with_underscores() -> None:
     )
 
 
+def linked(source: str, target: str, words: str) -> list[Link]:
+    """The links of words such as "one=eins two=zwei=0.5", with their weights."""
+    links = []
+    for pair in words.split():
+        one, other, *weight = pair.split("=")
+        begin, place = source.index(one), target.index(other)
+        spans = (begin, begin + len(one)), (place, place + len(other))
+        links.append((*spans, float(*weight or [1.0])))
+    return links
+
+
+@pytest.mark.parametrize(
+    ("source", "words", "restored"),
+    [
+        # A pair is around the translations of its words.
+        (
+            "one <b>two</b> <i>six</i>",
+            "one=eins two=zwei six=sechs",
+            "<i>sechs</i> <b>zwei</b> eins",
+        ),
+        (
+            "<b>one <i>six</i></b> two",
+            "one=eins two=zwei six=sechs",
+            "<b><i>sechs</i> eins</b> zwei",
+        ),
+        (
+            "<i>one <b>two</b></i> six",
+            "one=eins two=zwei six=sechs",
+            "sechs <i><b>zwei</b> eins</i>",
+        ),
+        # Its punctuation belongs to it, if the translation has some.
+        ("<b>One.</b> Two", "One.=Eins Two=Zwei", "<b>Eins.</b> Zwei"),
+        ("<b>One</b>. Two", "One=Eins Two=Zwei", "<b>Eins</b>. Zwei"),
+        ("<b>One.</b> Two", "One.=Eins Two=Zwei", "<b>Eins</b> Zwei"),
+        ("a <b>b.</b>", "a=A b.=B", "A <b>B</b>"),
+        ("<b><i></b>Hello, a", "", "<b><i>Hallo</b>, b"),
+        # The best link of a word counts, and the copy of a placeholder is better than any.
+        ("<b>one</b> two", "one=eins=0.6 two=eins=0.5 two=zwei", "<b>eins</b> zwei"),
+        ("<b>one</b> two", "two=eins=0.5 one=eins=0.6 two=zwei", "<b>eins</b> zwei"),
+        ("<b>red {0}</b> dog", "red=rote dog={0}", "Hund <b>rote {0}</b>"),
+        ("{0} <b>red</b> {1}", "red=rote", "{0} <b>rote</b> {1}"),
+        # A point is behind the word before it, or before the word behind it if a blank is before it.
+        ("one<x/> two<y/> six", "one=eins two=zwei six=sechs", "sechs zwei<y/> eins<x/>"),
+        ("one <x/>two <y/>six", "one=eins two=zwei six=sechs", "<y/>sechs <x/>zwei eins"),
+        ("a <x/>(b)", "a=A b=B", "A <x/>»B«"),
+        ("a<x/> (b)", "a=A b=B", "A<x/> »B«"),
+        # A point inside the words of a pair moves to their nearer edge.
+        ("<b>one two</b> <x/>six", "one=eins two=zwei six=da=0.3", "<x/><b>eins da zwei</b>"),
+        ("<b>one two</b> <x/>six", "one=eins two=zu six=da=0.3", "<b>eins da zu</b> <x/>"),
+        ("<b>one two</b> <x/>six", "one=einmal two=zu six=da=0.3", "<b>einmal da zu</b> <x/>"),
+        # Unpaired tags keep their order: one may close what another opens.
+        ("one</b> two<i> six", "one=eins two=zwei six=sechs", "sechs zwei eins</b><i>"),
+        ("</b>one two<i>", "one=eins two=zwei", "</b>zwei eins<i>"),
+        ("six <b>one</i> two</b>", "one=eins two=zwei six=sechs", "sechs <b>eins</i> zwei</b>"),
+        # In one place, tags keep their order, and those between pairs stay there.
+        ("one <x/><y/>two", "one=eins two=zwei", "eins <x/><y/>zwei"),
+        ("one <x/></b>two", "one=eins two=zwei", "eins <x/></b>zwei"),
+        ("one </b><x/>two", "one=eins two=zwei", "eins </b><x/>zwei"),
+        ("<x/><b>one</b><y/> <i>two</i>", "one=eins two=zwei", "<x/><b>eins</b><y/> <i>zwei</i>"),
+        ("<b>one</b> <x/><i>two</i>", "one=eins two=zwei", "<b>eins</b> <x/><i>zwei</i>"),
+        ("</b><u>one two</u><i> six", "one=eins six=da=0.3 two=zwei", "</b><u>eins da zwei</u><i>"),
+    ],
+)
+def test_tags_by_hand(source: str, words: str, restored: str) -> None:
+    masked = mask(source, MARKUP_TEXT)
+    translation = mask(restored, MARKUP_TEXT).text.strip()
+    found = restore(masked, translation, linked(masked.text, translation, words))
+    assert (found.text, found.guessed) == (restored, not words)
+
+
+def test_what_a_model_invented_is_left_out() -> None:
+    masked = mask("a <b>b</b> {0}", MARKUP_TEXT)
+    links = linked(masked.text, "x y {0} z", "a=x b=z")
+    found = restore(masked, "x y {0} z", links, without=[Patch(2, 4, "")])
+    assert found.text == "x {0} <b>z</b>"
+    assert found.moved((8, 9)) == (9, 10)
+
+
 def test_two_pairs_never_share_a_word() -> None:
     restored = restore(mask("*a* *b* and many more words."), "Eins und zwei.", ())
     assert (restored.text, restored.guessed) == ("*Eins* *und* zwei.", True)
@@ -173,6 +257,28 @@ def test_a_word_must_be_copied_as_often_as_it_stands() -> None:
     assert not copied(masked, "{0} oder {1}")
     assert not copied(mask("run <code>ls</code>", MARKUP_TEXT), "also führe aus")
     assert not copied(mask("run <code>ls</code>", MARKUP_TEXT), "also Hals")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_copied"),
+    [
+        # A part of a word is no copy, but the signs that a placeholder has at its ends end a word.
+        ("x<code>ls</code>", False),
+        ("x<code>_a</code>", False),
+        ("x<code>-ls</code>", True),
+        ("x<code>.ls</code>", True),
+        ("<code>ls</code>x", False),
+        ("<code>a_</code>x", False),
+        ("<code>ls.</code>x", True),
+        ("<code>-l</code>x", False),
+        ("<code>l-</code>x", True),
+        ("x<code>l-</code>", False),
+        ("<code>a</code> <code>a</code>", True),
+    ],
+)
+def test_a_part_of_a_word_is_no_copy(text: str, is_copied: bool) -> None:
+    masked = mask(text, MARKUP_TEXT)
+    assert copied(masked, masked.text) is is_copied
 
 
 #          0123456789012
@@ -210,6 +316,9 @@ def test_without_links_a_pair_is_as_far_into_the_translation() -> None:
     # The nearest begin is that of the second word, the nearest end that of the first.
     assert of(4, 5, placing("x" * 10, "a lange")) == (2, 7)
     assert placing("xx", "a b c")._at_same_share(1, [0, 2, 4]) == 2
+    assert placing("", "a b c")._at_same_share(0, [0, 2, 4]) == 0
+    # A translation without words.
+    assert of(0, 4, placing("abcd", "?!")) == (0, 2)
 
 
 def test_a_pair_is_around_the_heaviest_of_its_words() -> None:
@@ -260,6 +369,46 @@ def test_a_point_is_beside_the_translation_of_its_neighbour() -> None:
     # Behind "ab", or before "cd" if a blank comes before it.
     assert places == [0, 0, 7, 7, 6, 0, 6, 0]
     assert not made.guessed
+
+
+def test_a_point_without_links_is_as_far_into_the_translation() -> None:
+    for place, before, expected in ((3, True, 3), (3, False, 2), (4, True, 3), (4, False, 5)):
+        made = placing("ab cd", "AB CD")
+        assert made._point(Mark("point", place, place, "", before=before)) == expected
+        assert made.guessed
+    assert placing("ab cd", "AB (CD")._point(Mark("point", 3, 3, "", before=True)) == 3
+
+
+def test_a_word_has_its_best_translation() -> None:
+    word, first, second = (0, 2), (0, 2), (3, 5)
+
+    def chosen(*weights: float) -> tuple[int, int]:
+        links = [
+            (word, each, weight) for each, weight in zip((first, second), weights, strict=True)
+        ]
+        return placing("ab", "xx yy", links).words[word]
+
+    assert chosen(0.9, 0.3) == chosen(0.5, 0.5) == first
+    assert chosen(0.3, 0.9) == second
+
+
+@pytest.mark.parametrize(
+    ("weights", "span"),
+    [
+        ([0.9, -0.5, 0.9, 0.9], (4, 7)),  # what is worth nothing is left out
+        ([0.9, -0.4, 0.9, 0.9], (0, 7)),
+        ([0.9, -1.0, 0.9], (0, 1)),
+        ([0.3, -1.0, 0.4], (4, 5)),  # the strongest, if none is strong
+        ([-1.0, 0.5, -1.0], (2, 3)),
+    ],
+)
+def test_links_of_other_words_weaken_a_span(weights: list[float], span: tuple[int, int]) -> None:
+    """Negative weights are those of words outside the pair."""
+    spans = [(place, place + 1) for place in range(0, 2 * len(weights), 2)]
+    links = [(each, each, abs(weight)) for each, weight in zip(spans, weights, strict=True)]
+    made = placing("a " * len(weights), "b " * len(weights), links)
+    inside = {i: made.links[i] for i, weight in enumerate(weights) if weight > 0}
+    assert made._heaviest(inside) == span
 
 
 def test_spans_of_a_translation_move_behind_what_is_escaped() -> None:

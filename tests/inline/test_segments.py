@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.inline.placeholders import Mark, Masked
-from transduce.inline.segments import WINDOW, _halves, shorten, split, whole_words
+from transduce.inline.segments import WINDOW, _halves, shorten, split, whole, whole_words
 from transduce.tokens.spans import Span
 
 ABBREVIATED = (
@@ -92,7 +92,21 @@ def test_numbers_are_not_cut_at_their_signs() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["ក្ត", "บ่", "ကော", "को", "क्त", "👩\u200d🔧", "👩🏽", "e\u0301", "กำ"]
+    "text",
+    [
+        "ក្ត",
+        "บ่",
+        "ကော",
+        "को",
+        "क्त",
+        "👩\u200d🔧",
+        "👩🏽",
+        "e\u0301",
+        "กำ",
+        "ກຳ",
+        "1\u20e3",
+        "\u1100\u1161",
+    ],
 )
 def test_a_text_without_blanks_is_not_cut_inside_a_character(text: str) -> None:
     for repeated in (text * 8, "a" + text * 8):
@@ -109,6 +123,19 @@ def test_clauses_of_other_scripts_are_the_best_places_to_cut(mark: str) -> None:
         sentence, shorten(sentence, (0, len(sentence)), lambda parts: [*map(len, parts)], 8)
     )
     assert parts == [f"aa{mark.strip()}", "bb bbb b"]
+
+
+def test_a_sentence_that_fits_is_not_cut() -> None:
+    assert shorten("a b c d", (2, 7), lambda parts: [*map(len, parts)], 5) == [(2, 7)]
+    assert shorten("a b c d", (2, 7), lambda parts: [*map(len, parts)], 4) == [(2, 5), (6, 7)]
+
+
+@pytest.mark.parametrize(
+    ("text", "spans"),
+    [("", []), (" \n", []), (" a b\n", [(1, 4)]), ("\ufeff a", [(2, 3)]), ("\ufeff", [])],
+)
+def test_a_text_may_be_one_sentence(text: str, spans: list[Span]) -> None:
+    assert whole(text) == spans
 
 
 def test_unshortenable_part_stays_whole() -> None:
@@ -138,6 +165,11 @@ def test_unshortenable_part_stays_whole() -> None:
         ("en", "- one\r\n- two\r\n\r\n\tname\tvalue \n", ["one", "two", "name", "value"]),
         ("en", "1. First. Second.\n  b) third\n* *", ["First.", "Second.", "third", "*"]),
         ("en", "\n \t\n", []),
+        ("en", "\ufeffA dog. A cat.\n\ufeffB", ["A dog.", "A cat.", "\ufeffB"]),
+        ("en", "\ufeff- one", ["one"]),
+        ("en", "-\nfoo\na)\nb", ["-", "foo", "a)", "b"]),  # no bullets without a text
+        ("cs", " 3. října prší. Ano.", ["3. října prší.", "Ano."]),  # an ordinal
+        ("cs", " 3. Prší. Ano.", ["Prší.", "Ano."]),
     ],
 )
 def test_sentence_ends_by_hand(language: str, text: str, sentences: list[str]) -> None:
@@ -156,6 +188,22 @@ def test_sentence_ends_at_window_borders_depend_on_the_next_text(end: str, offse
     begin = "Es regnet. " * 170
     text = f"{'x' * (WINDOW - len(begin) - offset)}. {begin}{end}{' Und dann.' * 99}"
     assert end in cut(text, split(text, "de"))[0]
+
+
+@pytest.mark.parametrize("rest", [0, 1, 60])
+def test_a_sentence_may_be_as_long_as_a_window(rest: int) -> None:
+    text = "x" * (WINDOW + rest)
+    assert split(text, "en") == [(0, len(text))]
+
+
+def test_no_sentence_end_close_to_the_border_of_a_window_is_lost() -> None:
+    sentences = [
+        "x" * (WINDOW - 70) + ".",
+        "One is short.",
+        f"Another {'very ' * 20}long one.",
+        "B.",
+    ]
+    assert cut(" ".join(sentences), split(" ".join(sentences), "en"))[0] == sentences
 
 
 @pytest.mark.parametrize(("opening", "closing"), ["«»", "“”", "()"])
@@ -180,6 +228,9 @@ def test_wide_blanks_before_a_full_stop(language, blank):
         ("aaaa, bb cc", ["aaaa,", "bb cc"]),
         ("a, bbbbbbbbbbb cc dddd", ["a, bbbbbbbbbbb", "cc dddd"]),
         (" aaaaaa", [" aa", "aaaa"]),
+        # The end of a clause may be as far as 80 % from the middle, but no farther.
+        ("aa, bbbbbbbbb cccccccc", ["aa,", "bbbbbbbbb cccccccc"]),
+        ("a, bbbbbbbb cccccccc", ["a, bbbbbbbb", "cccccccc"]),
     ],
 )
 def test_a_long_sentence_is_cut_near_its_middle(text: str, parts: list[str]) -> None:
@@ -204,3 +255,29 @@ def test_no_placeholder_extends_across_a_border(
 ) -> None:
     marks = tuple(Mark("word", begin, end, "{0}") for begin, end in words)
     assert whole_words(Masked("x" * 12, marks), spans) == merged
+
+
+def test_line_breaks_and_bullets_separate_sentences() -> None:
+    for character in "\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029":
+        assert split(f"A dog{character} a cat", "en") == [(0, 5), (7, 12)]
+    for bullet in ("-", "*", "+", "•", "‣", "–", "—", "·", "1)", "123)", "a)", "Z)", "1.", "12."):
+        text = f" {bullet}  A dog"
+        assert split(text, "en") == [(len(text) - 5, len(text))]
+    for word in ("~", "1234)", "ab)", "1234.", "(a)"):
+        assert split(f"{word} A dog", "en")[0][0] == 0
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        *(f"aaaaaaaaa{sign}| bb bbbb bb" for sign in ";:,)]–؛،۔"),
+        *(f"aaaaaaaaa{sign}|bb bbbb bbb" for sign in "—、，；：。។៖၊။፣።।"),
+        *(f"aaaaaaaaa| {sign}bb bbbb bbb" for sign in "([–"),
+        *(f"aaa{sign}aaa bbb| bbb ccc ccc" for sign in ";:,.)!"),
+    ],
+)
+def test_a_long_sentence_is_cut_at_the_end_of_a_clause(sentence: str) -> None:
+    text = sentence.replace("|", "")
+    assert [text[b:e] for b, e in _halves(text, 0, len(text))] == [
+        part.strip() for part in sentence.split("|")
+    ]

@@ -1,12 +1,15 @@
 """What is left of staged pairs: repetitions, held-out pairs, and the texts of the vocabulary, by hand."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from transduce.config.schema import CorpusConfig, DataConfig
+from transduce.preparation import aggregate as aggregating
+from transduce.preparation import staging
 from transduce.preparation.aggregate import (
     MAX_COPIES,
     _balanced,
@@ -22,7 +25,7 @@ from transduce.preparation.staging import StagedPairs, StagingWriter
 from transduce.system.errors import UserError
 from transduce.text import holdout
 from transduce.text.clean import Cleaning
-from transduce.text.holdout import Part
+from transduce.text.holdout import Part, hold_out, sentences
 from transduce.text.pairs import Origin, Pair
 from transduce.text.rules import DUPLICATE, EMPTY, NEAR_DUPLICATE, PLACEHOLDERS_DIFFER
 from transduce.text.tree_symbols import are_of_trees
@@ -158,6 +161,10 @@ def test_what_is_held_out_is_not_trained_on_and_a_synthetic_pair_of_its_sentence
     ]
     again = aggregate(data_of("real", holdout=15), [[stage(numbered(200))]])
     assert again.held_out == found.held_out, "however the corpus is cut"
+    chosen = hold_out(lambda: [sentences(numbered(200))], 15, seed=1) == HELD_OUT
+    assert found.held_out == [p for p, its in zip(numbered(200), chosen, strict=True) if its]
+    cut = [stage([]), stage(numbered(200)[:3]), stage([]), stage(numbered(200)[3:])]
+    assert aggregate(data_of("real", holdout=15), [cut]).held_out == found.held_out
     assert aggregate(data_of("real"), [[stage(numbered(200))]]).held_out == []
     only = aggregate(data_of("synthetic", holdout=15), [[stage(numbered(200))]])
     assert (only.held_out, only.pairs) == ([], 200)
@@ -290,3 +297,78 @@ def test_a_vocabulary_is_extended_by_as_many_pieces_as_a_language_has(stage):
     assert small.source.size == old.source.size + 4
     with pytest.raises(UserError, match=f"at least {old.source.size + 1}:"):
         extend_vocabulary(both, corpora, old, old.source.size, {"en", "de"})
+
+
+def test_each_corpus_of_a_multilingual_model_has_held_out_pairs_in_its_directions(stage, capsys):
+    def found(*directions: str) -> tuple[list[str], str]:
+        data = multilingual(1, ("en", "de"), ("en", "fr"))
+        data = replace(data, directions=directions, holdout=20, source="en", target="de")
+        corpora = [[stage(numbered(300))], [stage(numbered(110, "g", "x"))]]
+        held_out = aggregate(data, corpora).held_out
+        assert all(
+            pair.source[0] == ("s" if pair.direction[:2] == "en" else "t") for pair in held_out
+        )
+        return [pair.direction for pair in held_out], " ".join(capsys.readouterr().err.split())
+
+    directions, said = found("en-de", "fr-en")
+    assert directions == ["en-de"] * 10 + ["fr-en"] * 10 and said == ""
+    directions, said = found("en-de", "de-en", "en-fr")
+    assert directions == ["en-de", "de-en"] * 10 + ["en-fr"] * 10
+
+
+@pytest.mark.parametrize(("pairs", "is_few"), [(99, True), (100, False), (1, True)])
+def test_a_corpus_of_less_than_a_hundred_pairs_is_warned_of_in_a_multilingual_model(
+    stage, pairs, is_few, capsys
+):
+    corpora = [[stage(numbered(200))], [stage(numbered(pairs, "g", "x"))]]
+    data = replace(multilingual(1, ("en", "de"), ("en", "fr")), holdout=0)
+    aggregate(data, corpora)
+    said = " ".join(capsys.readouterr().err.split())
+    number = "1 pair" if pairs == 1 else f"{pairs} pairs"
+    assert said == (f"Warning: enfr has only {number} from en to fr." if is_few else "")
+    aggregate(data_of("real", "other"), corpora)
+    assert capsys.readouterr().err == ""
+
+
+def test_the_vocabulary_is_learnt_with_the_options_of_the_corpus(stage):
+    part = stage(pairs_of(*(f"“s {i}”|“t {i}”" for i in range(40))))
+    for kind in ("bpe", "unigram", "char"):
+        learnt = learn_vocabulary(data_of("real", tokenizer=kind), [[part]], 290)
+        assert (learnt.target.kind, learnt.quotes) == (kind, "“”")
+    trees = data_of("real", symbols=True, joint=False)
+    assert learn_vocabulary(trees, [[part]], 290).quotes is None
+    data = multilingual(1, ("en", "de"), ("fr", "de"), ("de", "en"))
+    learnt = learn_vocabulary(data, [[part], [part], [part]], 290)
+    assert learnt.quotes is None and [*learnt.target.tags] == [">>de<<", ">>en<<"]
+    assert learnt.target.known("“st”") == {*"“st”"}
+
+
+def test_a_vocabulary_of_a_large_corpus_is_learnt_from_a_sample_but_has_all_symbols(
+    stage, monkeypatch
+):
+    """23 pairs are kept: twice eight times as many as are learnt from, so that every second block of four is read."""
+    monkeypatch.setattr(aggregating, "MAX_LEARNING_SENTENCES", 1)
+    monkeypatch.setattr(staging, "SAMPLE_BLOCK", 4)
+    letters = "abcdefghijklmnopqrstuvwx"
+    part = stage(pairs_of(*(f"{letter * 9}|{letter.upper() * 9}" for letter in letters)))
+    part.parts[letters.index("a")] = HELD_OUT  # counts, but is not learnt from
+    part.parts[letters.index("i")] = Part.REPEATED
+    for symbols in (False, True):
+        data = data_of("real", joint=False, tokenizer="char", symbols=symbols)
+        learnt = learn_vocabulary(data, [[part]], 400)
+        assert learnt.source.known(letters) == {*"bcd", *"jklm", *"rstu"}
+    assert {*learnt.target_symbols().values()} == {each.upper() * 9 for each in letters} - {
+        "A" * 9,
+        "I" * 9,
+    }
+    learnt = learn_vocabulary(replace(data, symbols=False), [[part]], 400)
+    assert learnt.target.known(letters.upper()) == {*"BCDJKLMRSTU"}
+
+
+@pytest.mark.parametrize(("texts", "copies"), [(2, 20), (1, 40), (0, 39)])
+def test_the_smallest_language_may_have_one_text_or_none(stage, texts, copies):
+    """English has 39 texts more: the texts of its two corpora."""
+    data = multilingual(1e9, ("en", "de"), ("fr", "en"))
+    large, tiny = stage(numbered(39)), stage(numbered(texts, "g"))
+    found = _balanced(data, [[large], [tiny]])
+    assert found.count(([tiny], 0)) == copies and found.count(([large], 1)) == 1

@@ -1,13 +1,15 @@
 """Prepared corpora: facts, stores, directions and damage, by hand."""
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from corpora import blocks, reverse_texts
-from transduce.config.schema import CorpusConfig, DataConfig
+from transduce.config.schema import CorpusConfig, DataConfig, RunConfig
 from transduce.preparation import prepared
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import (
@@ -21,12 +23,14 @@ from transduce.preparation.prepared import (
     read_facts,
     read_valid,
     store_path,
+    write_facts,
     write_valid,
 )
 from transduce.system.errors import UserError
-from transduce.system.files import verify
+from transduce.system.files import verify, write_folder
 from transduce.text.clean import Cleaning
 from transduce.text.pairs import Origin, Pair
+from transduce.tokens.mixture import SampledMixture
 from transduce.tokens.store import TokenStore, write_store
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -94,11 +98,17 @@ def test_validation_pairs_are_written_and_read(tmp_path):
         Pair("c", "d\u2028e", Origin(place, 3)),
     ]
     assert "direction" not in (tmp_path / "valid.jsonl").read_text().splitlines()[1]
-    for damaged in ('{"source": "a"}\n', "[]\n", "{\n", '{"source": 1, "target": "b"}\n'):
+    for damaged in (
+        '{"source": "a"}\n',
+        "[]\n",
+        "{\n",
+        '{"source": 1, "target": "b"}\n',
+        "[" * 99_999,
+    ):
         (tmp_path / "valid.jsonl").write_text(damaged)
         with pytest.raises(UserError, match=r"valid.jsonl is damaged\. Prepare the corpus again"):
             read_valid(tmp_path)
-    for damaged in ("{}", "[]", "{"):
+    for damaged in ("{}", "[]", "{", "[" * 99_999):
         (tmp_path / "preparation.json").write_text(damaged)
         with pytest.raises(UserError, match=r"preparation.json is damaged"):
             read_facts(tmp_path)
@@ -182,6 +192,10 @@ def test_the_directions_of_a_multilingual_corpus(tmp_path, temperature, weights)
     assert sum(
         w * s.pairs for w, s in zip(mixture.weights, mixture.stores, strict=True)
     ) == pytest.approx(20)
+    found = Prepared(tmp_path, facts, tokenizer, mixture, numbers)
+    assert [found.origin(at) for at in (0, 7, 8, 15, 16, 17)] == [
+        *("a:1", "a:8", "a:1", "a:8", "b:1", "b:2")
+    ]
     tags = [tokenizer.into(code).tag for code in ("de", "en", "en")]
     firsts = [int(mixture.sources(np.array([at]))[0][0]) for at in (0, 8, 16)]
     assert firsts == tags
@@ -195,3 +209,135 @@ def test_the_directions_of_a_multilingual_corpus(tmp_path, temperature, weights)
         [10, 1],
         [10, 1],
     ]
+
+
+def test_corpora_of_one_direction_are_weighted_together(tmp_path):
+    """12 pairs and 3: their square roots are as 2 to 1, so of 15 pairs, 10 are drawn from the 12, and 5 from the 3."""
+    stores = []
+    for number, count in enumerate((8, 4, 3)):
+        write_store(tmp_path / str(number), blocks(([9], [9], 0, n) for n in range(1, count + 1)))
+        stores.append(TokenStore(tmp_path / str(number)))
+    tokenizer = Tokenizer.train(["a b"] * 9, [], vocab_size=280, languages=["de", "fr"])
+    facts = facts_of(
+        options={"data.directions": ["en-de", "en-fr"], "data.temperature": 2.0},
+        weights=[1.0, 1.0, 1.0],
+        languages=[["en", "de"], ["en", "de"], ["en", "fr"]],
+    )
+    mixture, numbers = _multilingual(stores, facts, tokenizer)
+    assert numbers == [0, 1, 2] and mixture.weights == pytest.approx([10 / 12, 10 / 12, 5 / 3])
+
+
+def test_training_draws_changed_pairs_only_if_an_option_asks_for_them(corpus):
+    config = RunConfig()
+    plain = replace(config, train=replace(config.train, sample_source=0.0, sample_target=0.0))
+    assert corpus.drawn(plain) is corpus.mixture
+    for options in ({"sample_source": 0.5}, {"sample_target": 0.5}):
+        drawn = corpus.drawn(replace(plain, train=replace(plain.train, **options)))
+        assert isinstance(drawn, SampledMixture) and len(drawn) == len(corpus.mixture)
+
+
+def facts_of(**options: object) -> Facts:
+    counts = dict.fromkeys(("pairs", "held_out", "dropped", "source_tokens", "target_tokens"), 0)
+    fields = {"source": "en-GB", "target": "de", "options": {}, "corpora": [], "files": []}
+    return Facts(**(fields | counts | {"weights": [], "left_out": {}, "seconds": 1.0} | options))
+
+
+def test_a_corpus_has_the_languages_of_the_model_unless_it_has_its_own():
+    facts = facts_of(languages=[["", ""], ["fr", ""], ["", "it"], ["pl", "cs"]])
+    assert facts.pair_languages == [["en_GB", "de"], ["fr", "de"], ["en_GB", "it"], ["pl", "cs"]]
+    assert facts.directions == ["en_GB-de"] and facts_of().pair_languages == []
+    assert facts_of(options={"data.directions": ["fr-de"]}).directions == ["fr-de"]
+
+
+def test_facts_are_counted_over_all_stores_and_extended(corpus, tmp_path):
+    folder = tmp_path / "more"
+    shutil.copytree(corpus.folder, folder)
+    rows = [([5, 6], [7], 0, 1), ([5], [7, 8, 9], 0, 2)]
+    write_store(store_path(folder, 2), blocks(rows))  # of a replayed corpus
+    cleaning = Cleaning()
+    for line in (3, 4):
+        cleaning.count("empty", Origin("f", line))
+    cleaning.count("ratio", Origin("ä", 1))
+    data = DataConfig(
+        source="xx",
+        target="yy",
+        corpora=(
+            CorpusConfig(("a", "b"), weight=2.0, source="xx"),
+            CorpusConfig(("c",), target="zz"),
+        ),
+    )
+    options = {"files": [["ä"], ["c"]], "held_out": 4, "dropped": 2, "seconds": 1.23456}
+    write_facts(folder, data, cleaning=cleaning, **options)
+    facts = read_facts(folder)
+    old = corpus.facts
+    assert (facts.pairs, facts.held_out, facts.dropped, facts.seconds) == (57, 4, 2, 1.235)
+    assert facts.source_tokens == old.source_tokens + 5
+    assert facts.target_tokens == old.target_tokens + 6
+    assert (facts.source, facts.target, facts.weights) == ("xx", "yy", [2.0, 1.0])
+    assert (facts.corpora, facts.files) == ([["a", "b"], ["c"]], [["ä"], ["c"]])
+    assert '"ä"' in (folder / "preparation.json").read_text(encoding="utf-8")
+    assert facts.languages == [["xx", ""], ["", "zz"]] and facts.left_out == {
+        "empty": 2,
+        "ratio": 1,
+    }
+    names = {name.removeprefix("data.") for name in facts.options}
+    assert names == {
+        *(
+            "tokenizer",
+            "joint",
+            "symbols",
+            "placeholders",
+            "max_length",
+            "max_ratio",
+            "deduplicate",
+        ),
+        *("rules", "holdout", "directions", "temperature"),
+    }
+    lines = (folder / "left-out.jsonl").read_text(encoding="utf-8").splitlines()
+    assert lines == [
+        '{"rule": "empty", "file": "f", "line": 3}',
+        '{"rule": "empty", "file": "f", "line": 4}',
+        '{"rule": "ratio", "file": "ä", "line": 1}',
+    ]
+    write_facts(
+        folder, data, cleaning=cleaning, extend=lambda its: replace(its, pairs=9), **options
+    )
+    assert read_facts(folder) == replace(facts, pairs=9)
+    # Whether pairs are left is asked of the own corpora alone.
+    for number in (0, 1):
+        shutil.rmtree(store_path(folder, number))
+        write_store(store_path(folder, number), [])
+    with pytest.raises(UserError, match=r"The corpus is empty: there are no lines in a, b"):
+        write_facts(folder, data, cleaning=cleaning, **options)
+
+
+def test_ids_beyond_either_vocabulary_are_noticed(tmp_path):
+    """Also in the second of two corpora."""
+    rows = [(source, target) for source, target in TEXTS[:8]]
+    names = [tmp_path / f"{number}.tsv" for number in range(2)]
+    for name in names:
+        name.write_text("".join(f"{source}\t{target}\n" for source, target in rows))
+    corpora = tuple(CorpusConfig((str(name),)) for name in names)
+    data = DataConfig(source="xx", target="yy", holdout=0, corpora=corpora, joint=False)
+    whole = prepare(data, tmp_path / "data", vocab_size=lambda _: 290)
+    again = replace(data, joint=True)
+    reused = prepare(again, tmp_path / "reused", vocab_size=len, tokenizer=whole.tokenizer)
+    assert reused.facts.options["data.joint"] is whole.facts.options["data.joint"] is False
+    with write_folder(tmp_path / "empty") as aside:
+        shutil.copytree(whole.folder, aside, dirs_exist_ok=True)
+        shutil.rmtree(store_path(aside, 1))
+        write_store(store_path(aside, 1), [])
+        (aside / "manifest.json").unlink()
+    assert len(open_prepared(tmp_path / "empty").mixture) == 8
+    for side in ("source", "target"):
+        size = getattr(whole.tokenizer, side).size
+        ids = ([size], [5]) if side == "source" else ([5], [size])
+        folder = tmp_path / side
+        with write_folder(folder) as aside:
+            shutil.copytree(whole.folder, aside, dirs_exist_ok=True)
+            shutil.rmtree(store_path(aside, 1))
+            write_store(store_path(aside, 1), blocks([(*ids, 0, 1)]))
+            (aside / "manifest.json").unlink()
+        with pytest.raises(UserError, match="has token ids that are not in its vocabulary"):
+            open_prepared(folder)
+        assert len(open_prepared(folder, hashes=False).mixture) == 9

@@ -1,5 +1,6 @@
 """What a model learns again while a language is added: its old corpora, with a longer vocabulary."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Prepared, store_path
 from transduce.preparation.replay import Replay
 from transduce.text.pairs import Origin, Pair
-from transduce.tokens.store import TokenStore
+from transduce.tokens.store import TokenStore, write_store
 
 TEXTS = list(zip(*reverse_texts(30, seed=3), strict=True))
 
@@ -124,3 +125,28 @@ def test_stores_are_written_again_with_the_longer_vocabulary(old, tmp_path, monk
             ]
             assert texts[0] == texts[1] and len({*texts[0]}) > 5
         assert [after.origin(i) for i in places] == [before.origin(i) for i in places]
+
+
+def test_a_corpus_without_pairs_is_not_back_translated_and_has_nothing_to_encode(old, tmp_path):
+    empty = tmp_path / "old"
+    shutil.copytree(old.folder, empty)
+    shutil.rmtree(store_path(empty, 2))
+    write_store(store_path(empty, 2), [])
+    without = replace(old, folder=empty)
+    assert [replaying._is_synthetic(old, corpus) for corpus in range(3)] == [False, False, True]
+    assert not replaying._is_synthetic(without, 2)
+    Replay([2], without, [], 1.0).write_stores(tmp_path, 7, old.tokenizer)
+    assert len(TokenStore(store_path(tmp_path, 7))) == 0
+
+
+def test_files_and_languages_both_tell_a_corpus(old):
+    one, two, _ = old.facts.corpora
+    for files, source, target, corpora in (
+        (one, "en", "de", [1]),
+        (one, "de", "en", [1]),
+        (one, "en", "it", [0, 1]),
+        ((*one, *two), "en", "de", [0, 1]),
+        (("other.tsv",), "en", "de", [0, 1]),
+    ):
+        named = CorpusConfig(tuple(files), source=source, target=target)
+        assert Replay.open(data_of(old, named)).corpora == corpora, (files, source, target)

@@ -1,6 +1,7 @@
 """Staged pairs: what is written is read back, part by part, and a sample is the same however a corpus is cut."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -55,6 +56,7 @@ def test_staged_pairs_are_read_back_by_part(tmp_path_factory, rows, block, data)
     ).tolist()
     for column in (0, 1):
         both = StagedTexts([([staged], column)] * 2)
+        assert all(pair[column] in both for pair in trained) and "\n" not in both
         assert list(both) == 2 * [pair[column] for pair in trained]
         assert len(both) == 2 * len(trained)
 
@@ -92,3 +94,36 @@ def test_pairs_that_are_left_out_are_counted_and_the_first_ones_named(tmp_path, 
         "b": (3, [(0, Origin("f", 1)), (2, Origin("f", 3))]),
         "a": (1, [(1, Origin("f", 2))]),
     }
+
+
+def test_staged_pairs_are_opened_again_as_they_were_written(tmp_path):
+    pairs = [Pair(f"s{n}", f"t{n}", Origin("ä" if n > 4 else "f", n)) for n in range(6)]
+    folder = tmp_path / "staged" / "0"
+    with StagingWriter(folder, tag="<tag> ", with_sentences=False) as writer:
+        writer.append(pairs[:4], np.array([0, 1, 2, 0], dtype=np.int8), {})
+        assert writer.length == 4
+        writer.leave_out("empty", 4, Origin("g", 7))
+        writer.append(pairs[4:], np.array([0, 3], dtype=np.int8), {})
+    written = writer.finish(read=9)
+    opened = StagedPairs.open(folder)
+    assert opened.parts.tolist() == written.parts.tolist() == [0, 1, 2, 0, 0, 3]
+    assert replace(opened, parts=written.parts) == written
+    assert (len(opened), opened.read, opened.tag) == (6, 9, "<tag> ")
+    assert opened.left_out == {"empty": (1, [(4, Origin("g", 7))])}
+    assert opened.files == ["f", "ä"] and opened.file_numbers().tolist() == [0] * 5 + [1]
+    assert [pair.source for pair in opened.pairs()] == ["<tag> s0", "<tag> s3", "<tag> s4"]
+    assert [pair.origin.line for pair in opened.pairs(Part.REPEATED)] == [5]
+    assert [len(block.sources) for block in opened.blocks()] == [2, 1]
+    assert [part.tolist() for part in opened.block_parts()] == [[0, 1, 2, 0], [0, 3]]
+    assert [opened.count(part) for part in Part] == [3, 1, 1, 1, 0]
+    whole = opened.read_block(1)
+    assert whole.where(np.ones(2, dtype=bool)).sources == ["<tag> s4", "<tag> s5"]
+    some = whole.where(np.array([False, True]))
+    assert (*some[:2], some.files.tolist(), some.lines.tolist()) == (["<tag> s5"], ["t5"], [1], [5])
+
+
+def test_many_pairs_are_staged_in_blocks(tmp_path):
+    pairs = [Pair("s", "t", Origin("f", n)) for n in range(4001)]
+    staged = stage(tmp_path / "0", pairs, [0] * len(pairs), 4001)
+    assert staged.pair_ends == [0, 2000, 4000, 4001] and staged.byte_ends[-1] == 4 * 4001
+    assert [pair.origin.line for pair in staged.pairs()] == [*range(4001)]

@@ -9,9 +9,13 @@ from transduce.system.registry import load
 from transduce.text.formats import (
     FILE_FORMATS,
     PLAIN_TEXT,
+    SPREADSHEET_SUFFIXES,
+    DocumentFile,
     Format,
+    TextKind,
     bilingual_suffixes,
     document_suffixes,
+    format_of,
     read_document,
 )
 from transduce.text.pairs import Origin, Pair, read_pairs
@@ -81,6 +85,99 @@ def test_without_its_line_a_format_is_unknown(tmp_path: Path) -> None:
     (tmp_path / "b.properties").touch()
     with pytest.raises(UserError, match="the suffix does not name a bilingual format"):
         read_pairs([str(tmp_path / "b.properties")])
+
+
+TMX = """<tmx version="1.4"><header srclang="en"/><body><tu><tuv xml:lang="en"><seg>Hello</seg></tuv>
+<tuv xml:lang="de"><seg>Hallo</seg></tuv></tu></body></tmx>"""
+XLIFF = """<xliff version="1.2"><file source-language="en" target-language="de" original="a" datatype="plaintext">
+<body><trans-unit id="1"><source>Hello</source><target>Hallo</target></trans-unit></body></file></xliff>"""
+PO = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\nmsgid "Hello"\nmsgstr "Hallo"\n'
+PAGE = "<html><body><p>{}</p></body></html>"
+SUBTITLES = "1\n00:00:01,000 --> 00:00:02,000\n{}\n"
+WEB_SUBTITLES = "WEBVTT\n\n00:01.000 --> 00:02.000\n{}\n"
+BILINGUAL = {
+    ".tsv": "Hello\tHallo\n",
+    ".tab": "Hello\tHallo\n",
+    ".txt": "Hello\tHallo\n",
+    ".jsonl": '{"source": "Hello", "target": "Hallo"}\n',
+    ".tmx": TMX,
+    ".xlf": XLIFF,
+    ".xliff": XLIFF,
+    ".po": PO,
+}
+MONOLINGUAL = dict.fromkeys((".html", ".htm", ".xhtml"), PAGE) | {
+    ".srt": SUBTITLES,
+    ".vtt": WEB_SUBTITLES,
+}
+PLAIN = {".tab", ".txt"}  # two such files are lines of plain text
+
+
+@pytest.mark.parametrize("suffix", [*BILINGUAL, *MONOLINGUAL, "", ".en"])
+def test_a_pair_is_read_from_files_of_every_format(tmp_path: Path, suffix: str) -> None:
+    content = BILINGUAL.get(suffix, MONOLINGUAL.get(suffix, "{}\n"))
+    files = [tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"]
+    if suffix in BILINGUAL:
+        files[0].write_text(content, encoding="utf-8")
+        [pair] = read_pairs([str(files[0])], ("en", "de"))
+        assert pair[:2] == ("Hello", "Hallo")
+    if suffix in PLAIN or suffix not in BILINGUAL:
+        for file, text in zip(files, ("Hello", "Hallo"), strict=True):
+            file.write_text(("{}\n" if suffix in PLAIN else content).format(text), encoding="utf-8")
+        [pair] = read_pairs(list(map(str, files)), ("en", "de"))
+        assert pair[:2] == ("Hello", "Hallo")
+    assert (suffix in bilingual_suffixes()) == (suffix in BILINGUAL.keys() - PLAIN)
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".tmx", ".xlf", ".XLIFF", ".po", ".pot", *MONOLINGUAL])
+def test_a_text_is_translated_in_documents_of_every_format(suffix: str) -> None:
+    content = MONOLINGUAL.get(suffix) or BILINGUAL.get(suffix.lower(), PO)
+    if suffix == ".txt":
+        content = "Hello\n"
+    content = content.replace("{}", "Hello")
+    document = read_document(content.encode(), f"a{suffix}", "en", "de", redo=True)
+    assert document.texts == ["Hello"] and suffix.lower() in document_suffixes()
+    assert b"Guten Tag" in document.write(["Guten Tag"])
+    assert format_of(f"a{suffix}").is_document == (suffix != ".txt")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "content", "kind"),
+    [
+        (".txt", "Hello\n", TextKind()),
+        (".html", PAGE.format("Hello"), TextKind(markup=True)),
+        (".xlf", XLIFF.replace("Hello", '<g id="1">Hello</g> you'), TextKind(True, True, True)),
+        (".po", PO, TextKind(message=True)),
+    ],
+)
+def test_a_format_says_what_its_texts_may_contain(
+    suffix: str, content: str, kind: TextKind
+) -> None:
+    document = read_document(content.encode(), f"a{suffix}", "en", "de", redo=True)
+    assert document.kinds == [kind]
+
+
+def test_only_these_formats_are_documents() -> None:
+    names = {".txt", ".tmx", ".xlf", ".xliff", ".po", ".pot", *MONOLINGUAL}
+    assert {*document_suffixes()} == names
+    for name in ("a.tsv", "a.jsonl", "a", "a.en"):
+        assert not format_of(name).is_document and not format_of(name).symbols
+    assert format_of("dir.po/a.TMX.gz") == FILE_FORMATS[".tmx"] and format_of("a.gz") == Format()
+    assert format_of("a.mrg").symbols and ".mrg" in bilingual_suffixes()  # of the lab
+    for suffix in (".csv", ".ods", ".xls", ".xlsx"):
+        assert suffix in SPREADSHEET_SUFFIXES
+        with pytest.raises(UserError, match=r"can't be translated"):
+            read_document(b"", f"a{suffix}", "en", "de")
+
+
+def test_a_reader_gets_all_that_is_known_about_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = "transduce.text.formats:DocumentFile._make"  # returns its argument
+    monkeypatch.setitem(FILE_FORMATS, ".same", Format(document=reader))
+    assert read_document(b"x", "A.SAME", "en", "de") == DocumentFile(
+        content=b"x", name="A.SAME", source="en", target="de", redo=False, needs_review=False
+    )
+    for redo in (True, False):
+        found = read_document(b"x", "a.same", "en", "de", redo=redo, needs_review=not redo)
+        assert (found.redo, found.needs_review) == (redo, not redo)
 
 
 def test_every_reader_of_the_table_exists() -> None:

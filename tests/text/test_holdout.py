@@ -7,12 +7,12 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from text_files import number
 from transduce.system.errors import UserError
-from transduce.text.holdout import Part, _choose, hold_out
+from transduce.text.holdout import Part, _choose, hold_out, normalised
 from transduce.text.holdout import sentences as hashes_of
 from transduce.text.pairs import Pair
 
@@ -90,7 +90,16 @@ def test_the_giant_component_stays_in_training():
 
 @pytest.mark.parametrize(
     ("pairs", "count", "held_out"),
-    [(157, 1000, 15), (99, 1000, 0), (99, 9, 9), (57, 6, 0), (57, 5, 5), (1, 1, 0)],
+    [
+        (157, 1000, 15),
+        (100, 1000, 10),
+        (99, 1000, 0),
+        (99, 9, 9),
+        (57, 6, 0),
+        (57, 5, 5),
+        (1, 1, 0),
+        (157, 0, 0),
+    ],
 )
 def test_a_small_corpus_gives_a_tenth_or_if_that_is_too_few_none(pairs, count, held_out):
     split = split_off(number([(f"s{i}", f"t{i}") for i in range(pairs)]), count, seed=1)
@@ -119,9 +128,9 @@ def test_corpus_that_can_not_be_split_is_refused():
 
 
 def test_long_chains_of_sentences_take_no_long_time():
-    chain = number([(f"s{i}", f"s{i + 1}") for i in range(40_000)])
+    chain = number([(f"s{i}", f"s{i + 1}") for i in range(20_000)])
     split = split_off([*chain[::-1], *number([("alone", "allein")])], 10, seed=1)
-    assert [len(part) for part in split] == [40_000, 1, 0]
+    assert [len(part) for part in split] == [20_000, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -141,3 +150,106 @@ def test_the_smallest_components_are_chosen_while_their_pairs_are_few(count, bud
     with patch("transduce.text.holdout.SLICE_ITEMS", 3):
         chosen = _choose(every, count, budget, np.random.default_rng(1))
     assert every[chosen].tolist() == sizes and len({*chosen.tolist()}) == len(sizes)
+
+
+@settings(max_examples=12)
+@given(
+    st.lists(st.tuples(words, words), min_size=12, max_size=60),
+    st.integers(1, 10),
+    st.lists(st.integers(0, 60), max_size=3),
+)
+def test_slices_of_any_length_and_blocks_of_any_size_give_the_same_parts(texts, count, cuts):
+    hashes = hashes_of(number(texts))
+    ends = [*sorted({min(cut, len(texts)) for cut in cuts}), len(texts)] if cuts else []
+    try:
+        whole = hold_out(lambda: [hashes], count, 1, ends).tolist()
+    except UserError:
+        return
+    with patch("transduce.text.holdout.SLICE_ITEMS", 3):
+        parts = hold_out(lambda: np.array_split(hashes, 5), count, 1, ends)
+    assert parts.tolist() == whole
+
+
+@settings(max_examples=12)
+@given(
+    st.lists(st.tuples(words, words), min_size=12, max_size=60),
+    st.integers(1, 10),
+    st.lists(st.integers(0, 60), min_size=1, max_size=3),
+)
+def test_each_corpus_has_held_out_pairs_and_no_sentence_is_on_both_sides(texts, count, cuts):
+    pairs = number(texts)
+    ends = [*sorted({min(cut, len(pairs)) for cut in cuts}), len(pairs)]
+    try:
+        parts = hold_out(lambda: [hashes_of(pairs)], count, 1, ends).tolist()
+    except UserError:
+        assert related(pairs[0], pairs) == pairs
+        return
+    train = [pair for pair, part in zip(pairs, parts, strict=True) if part == Part.TRAIN]
+    others = [pair for pair, part in zip(pairs, parts, strict=True) if part != Part.TRAIN]
+    held_out = [pair for pair, part in zip(pairs, parts, strict=True) if part == Part.HELD_OUT]
+    assert not sentences(train) & sentences(others)
+    components = [related(pair, pairs) for pair in held_out]
+    assert sum(map(len, components)) == len(others)  # one pair of each
+    sizes = [end - begin for begin, end in itertools.pairwise([0, *ends]) if begin < end]
+    begin = 0
+    for size in sizes:
+        own = [pair for pair in held_out if begin < pair.origin.line <= begin + size]
+        assert len(own) <= -(-count // len(sizes))
+        size_of_own = sum(len(related(pair, pairs)) for pair in own)
+        assert len(own) <= 1 or size_of_own <= min(len(pairs) // len(sizes), size) // 10
+        begin += size
+
+
+@pytest.mark.parametrize(
+    ("sizes", "count", "held_out"),
+    [
+        ((200, 200), 20, [10, 10]),
+        ((200, 200), 19, [10, 10]),
+        ((200, 40), 40, [12, 4]),  # a tenth of each corpus, and an equal share of a tenth of all
+        ((200, 0, 200), 20, [10, 0, 10]),
+        ((200, 15), 40, [10, 1]),
+        ((200, 5), 40, [10, 1]),
+        ((200, 1), 40, [10, 0]),  # its only pair is trained on
+        ((30, 30), 40, [3, 3]),
+    ],
+)
+def test_corpora_get_equal_shares_of_the_held_out_pairs(sizes, count, held_out):
+    pairs = number([(f"s{i}", f"t{i}") for i in range(sum(sizes))])
+    ends = np.cumsum(sizes).tolist()
+    parts = hold_out(lambda: [hashes_of(pairs)], count, 1, ends)
+    corpora = np.split(parts, ends[:-1])
+    assert [np.count_nonzero(corpus == Part.HELD_OUT) for corpus in corpora] == held_out
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pairs_of_another_corpus_that_share_a_held_out_sentence_are_dropped(seed):
+    """The first corpus has two of the four pairs with a, b or c; of what is left, the second has only one component."""
+    first = [("a", "b"), ("b", "c"), *((f"s{i}", "t") for i in range(18))]
+    second = [("A", "x"), ("C ", "y"), ("u", "v"), ("w", "v")]
+    hashes = hashes_of(number([*first, *second]))
+    parts = hold_out(lambda: [hashes], 2, seed, [20, 24]).tolist()
+    assert sorted(parts[:2]) == [Part.HELD_OUT, Part.DROPPED]
+    assert parts[2:] == [Part.TRAIN] * 18 + [Part.DROPPED] * 2 + [Part.TRAIN] * 2
+
+
+def test_any_pair_of_a_component_may_be_held_out():
+    twins = number([(f"s{i // 3}", f"t{i}") for i in range(300)])
+    chosen = np.concatenate(
+        [np.flatnonzero(hold_out(lambda: [hashes_of(twins)], 10, seed) == 1) for seed in (1, 2, 3)]
+    )
+    assert len({*chosen}) > 20 and {*chosen % 3} == {0, 1, 2}
+    assert all(len({*some // 3}) == len(some) == 10 for some in np.split(chosen, 3))
+    both = hold_out(lambda: [hashes_of(twins)], 20, 1, [150, 300])
+    assert {*np.flatnonzero(both == Part.HELD_OUT) % 3} == {0, 1, 2}
+
+
+def test_pairs_that_count_as_kept_come_before_those_that_cleaning_leaves_out():
+    kept = [part for part in Part if part <= Part.DROPPED]
+    assert kept == [Part.TRAIN, Part.HELD_OUT, Part.DROPPED] and len(Part) == 5
+
+
+def test_case_and_white_space_do_not_make_another_sentence():
+    assert normalised(" Die\u00a0STRASSE\t ist\u3000lang ") == normalised("die straße ist lang")
+    assert normalised("die straßeist") != normalised("die straße ist")
+    [one, other] = hashes_of(number([("a B", "c"), ("C", " A  b")])).tolist()
+    assert one == other[::-1] and one[0] != one[1]

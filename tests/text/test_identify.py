@@ -1,13 +1,19 @@
 """Tests of transduce/text/identify.py."""
 
+import sys
+
 import numpy as np
 import pytest
 
+from transduce.system.errors import UserError
 from transduce.text import identify
 from transduce.text.identify import (
+    CODES,
     IDENTIFIED_TEXTS,
     MIN_IDENTIFIED_TEXTS,
+    NO_LANGUAGE,
     SAMPLE_CHARACTERS,
+    Identifier,
     foreign_share,
     identifier,
     label_of,
@@ -104,6 +110,16 @@ def test_only_the_beginning_of_a_text_is_classified():
     assert np.isinf(identifier().gaps([text], "no such label"))
 
 
+def test_not_a_character_more_is_classified(monkeypatch):
+    monkeypatch.setattr(identify, "SAMPLE_CHARACTERS", 1)
+    for text in ("a漢字", "漢 and so on"):
+        assert identifier().likeliest([text]) == identifier().likeliest([text[0]])
+        labels = {"zh", "en", "de"}
+        assert identifier().among([text], labels) == identifier().among([text[0]], labels)
+        for label in labels:
+            assert identifier().gaps([text], label) == identifier().gaps([text[0]], label)
+
+
 def test_the_share_of_texts_in_other_languages_by_hand():
     texts = [*LONG_ENGLISH[:3], " ", *LONG_GERMAN[:1]]
     assert share_in_other_languages(texts, "en", {"en", "de"}) == 1 / 4
@@ -134,3 +150,108 @@ def test_only_the_first_long_texts_are_examined(monkeypatch):
 def test_an_unknown_language_is_infinitely_less_likely():
     known, unknown = (identifier().gaps([LONG_ENGLISH[0]], label)[0] for label in ("en", "xx"))
     assert (known, unknown) == (0, np.inf)
+
+
+def test_three_tenths_of_the_texts_in_another_language_are_many(monkeypatch):
+    assert foreign_share([*LONG_GERMAN[:42], *LONG_ENGLISH[:18]], "de") == (0.3, "en")
+    assert foreign_share([*LONG_GERMAN[:43], *LONG_ENGLISH[:18]], "de") == (0.0, "")
+    assert foreign_share(LONG_GERMAN[:20], "fr") == (1.0, "de")
+    assert foreign_share(LONG_GERMAN[:19], "fr") == (0.0, "")
+    both = [*LONG_GERMAN, *LONG_ENGLISH, *["short"] * 99]
+    monkeypatch.setattr(identify, "IDENTIFIED_TEXTS", 10)  # every twelfth
+    assert foreign_share(both, "de") == (0.5, "en") and foreign_share(both, "en") == (0.5, "de")
+    monkeypatch.setattr(identify, "MIN_GAP", 1e9)
+    assert foreign_share(both, "de") == (0.0, "")
+
+
+def test_what_belongs_to_no_language_is_left_out():
+    for text in (
+        "<b class='a long value'>",
+        "{a placeholder}",
+        "/usr/share/doc",
+        "C:\\folder",
+        "long_name",
+        "name@example.com",
+        "100%",
+        "`code`",
+        "key=value",
+        "A4711b",
+        "&nbsp;&#160;",
+    ):
+        assert NO_LANGUAGE.sub(" ", text).strip() == "", text
+        assert NO_LANGUAGE.sub(" ", f"Ein {text} Hund").split() == ["Ein", "Hund"], text
+    assert CODES.sub("", "Typ AB12c, 7 第3章") == "Typ ,  第章"
+
+
+def test_the_other_languages_of_the_model_are_named(capsys):
+    warn_of_language("a.txt", GERMAN, "en", ["en", "de", "fr"])
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.endswith("% of a.txt look like de or fr, not en.")
+    warn_of_language("a.txt", GERMAN, "lb", ["de"])  # which alone would be too close
+    assert " ".join(capsys.readouterr().err.split()).endswith("% of a.txt look like de, not lb.")
+    warn_of_language("a.txt", ENGLISH, "en", ["en", "de", "fr"])
+    assert capsys.readouterr().err == ""
+
+
+def test_nothing_is_identified_without_the_package_or_room_for_its_file(monkeypatch, capsys):
+    def full() -> Identifier:
+        raise OSError("No space left on device")
+
+    monkeypatch.setitem(sys.modules, "py3langid.langid", None)
+    with pytest.raises(UserError, match=r"need the package py3langid\. Install it with pip"):
+        Identifier()
+    for opened in (Identifier, full):
+        monkeypatch.setattr(identify, "identifier", opened)
+        assert share_in_other_languages(LONG_GERMAN, "en", {"en", "de"}) is None
+        assert foreign_share(LONG_GERMAN, "en") == (0.0, "")
+        warn_of_language("a.txt", LONG_GERMAN, "en", ["de"])
+    assert capsys.readouterr().err == ""
+
+
+def test_scripts_are_only_known_with_babel(monkeypatch):
+    assert identifier().label("sr_Latn") == ""
+    monkeypatch.setitem(sys.modules, "babel.core", None)
+    assert identifier().label("sr_Latn") == "sr"
+
+
+CLOSE = {
+    "Hunden løper gjennom den grønne parken sammen med barna.": "no nb nn da sv fo is",
+    "Pas trči kroz zeleni park zajedno s djecom iz škole.": "hr bs sr sl",
+    "Кучето тича през зеления парк заедно с децата.": "bg mk sr",
+    "Pes běží zeleným parkem společně s dětmi ze školy.": "cs sk",
+    "Anjing itu berlari melalui taman hijau bersama anak-anak.": "id ms jv ace",
+    "El perro corre por el parque verde junto con los niños.": "gl pt es ca an ext oc",
+    "Le chien court dans le parc vert avec les enfants.": "fr oc wa gcf gcr ht",
+    "Il cane corre nel parco verde insieme ai bambini.": "it vec lij la",
+    "Der Hund läuft mit den Kindern durch den grünen Park.": "de lb",
+    "De hond rent door het groene park samen met de kinderen.": "nl af fy",
+    "The dog runs through the green park together with the children.": "en pcm",
+    "Собака бежит по зелёному парку вместе с детьми.": "ru uk be bg",
+    "कुत्ता बच्चों के साथ हरे पार्क में दौड़ता है।": "hi ne mr sa gom",
+    "سگ همراه با بچه‌ها در پارک سبز می‌دود.": "fa ps ur sdh ug tg",
+    "يجري الكلب في الحديقة الخضراء مع الأطفال.": "ar ary arz",
+    "那只狗和孩子们一起在绿色的公园里奔跑，今天的天气非常好。": "zh yue wuu ja",
+    "Ang aso ay tumatakbo sa luntiang parke kasama ang mga bata.": "tl bcl",
+    "Koira juoksee vihreän puiston läpi yhdessä lasten kanssa.": "et fi",
+    "Suns skrien pa zaļo parku kopā ar bērniem no skolas.": "lv ltg lt",
+    "Köpek çocuklarla birlikte yeşil parkta koşuyor.": "tr az tk crh uz uzs",
+    "Ит балалармен бірге жасыл саябақта жүгіреді.": "kk ky tt ba",
+    "Inja ibaleka epakini eluhlaza kunye nabantwana besikolo.": "xh zu nso st sn",
+    "Ο σκύλος τρέχει στο πράσινο πάρκο μαζί με τα παιδιά.": "el grc",
+    "הכלב רץ בפארק הירוק יחד עם הילדים מבית הספר.": "he hbo",
+    "Tha an cù a' ruith tron phàirc uaine còmhla ris a' chloinn.": "gd ga",
+}
+
+
+@pytest.mark.parametrize("text", CLOSE)
+def test_languages_that_are_hard_to_tell_apart_are_not_foreign(text, monkeypatch):
+    monkeypatch.setattr(identify, "MIN_IDENTIFIED_TEXTS", 1)
+    for code in CLOSE[text].split():
+        assert foreign_share([text], code) == (0.0, ""), code
+    share, label = foreign_share([text], "eu")
+    assert share == 1 and label in CLOSE[text].split()
+
+
+def test_the_most_frequent_of_several_foreign_languages_is_named():
+    assert foreign_share([*LONG_GERMAN[:60], *LONG_ENGLISH[:40]], "fr") == (0.6, "de")
+    assert foreign_share([*LONG_GERMAN[:40], *LONG_ENGLISH[:60]], "fr") == (0.6, "en")

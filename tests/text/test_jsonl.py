@@ -31,6 +31,12 @@ def test_texts_are_found_under_their_keys(tmp_path, record):
     assert read(tmp_path, json.dumps(record)) == [("a", "b", 1)]
 
 
+def test_null_is_an_empty_text(tmp_path):
+    text = '{"src": null, "tgt": "b"}\n{"src": "a", "tgt": null}\n{"src": null, "tgt": null}'
+    for lenient in (False, True):
+        assert read(tmp_path, text, lenient=lenient) == [("", "b", 1), ("a", "", 2), ("", "", 3)]
+
+
 def test_codes_with_a_hyphen_may_be_written_with_an_underscore(tmp_path):
     assert read(tmp_path, '{"en_GB": "a", "de": "b"}', languages=("en-GB", "de")) == [("a", "b", 1)]
 
@@ -75,3 +81,47 @@ def test_halves_of_pairs_are_bytes_that_do_not_exist_if_lenient(tmp_path):
         ("c\udce9", "d", 2),
         (f"c{jsonl.NO_BYTE}", jsonl.NO_BYTE, 3),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ('[{"src": "a", "tgt": "b"}, {"src": "c", "tgt": "d"}]', [1, 1]),
+        ('\ufeff [\n{"src": "a", "tgt": "b"},\n\n{"src": "c", "tgt": "d"}\n]\n', [2, 4]),
+        ('{\n"src": "a",\n"tgt": "b"\n}\n{\n"src": "c",\n"tgt": "d"}', [1, 5]),
+        ('{ \n"src": "a", "tgt": "b"} {"src": "c", "tgt": "d"}', [1, 2]),
+        ('{"src": "a", "tgt": "b"}\n\n{\n"src": "c", "tgt": "d"}', [1, 3]),
+        ('[\n[{"src": "a", "tgt": "b"}], [\n{"src": "c",\n"tgt": "d"}]]', [2, 3]),
+    ],
+)
+def test_objects_on_several_lines_have_the_number_of_their_first_line(tmp_path, text, lines):
+    pairs = [pair for pair in read(tmp_path, text) if pair[0]]
+    assert pairs == [("a", "b", lines[0]), ("c", "d", lines[1])]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{\n"src": "a",\n"tgt" "b"}', ":3: not valid JSON: Expecting ':' delimiter at column 7."),
+        (
+            '{"src": "a", "tgt": "b"}\n[\n{"src": "a", "tgt": "b"},\n{"src": 1}]',
+            ':4: expected strings under "en" and "pt_BR"',
+        ),
+        ('[\n{"src": "a", "tgt": "b"},\n{"src": "c"', ":3: not valid JSON"),
+        ('[{"src": "a", "tgt": "b"},\n', ":1: not valid JSON"),  # cut off behind an object
+        ('[\n{"src": "a", "tgt": "b"}\n', ":1: not valid JSON"),
+        ('[{"src": "a",\n"tgt": "b"}\n]\n1\n', ":4: not a JSON object"),
+    ],
+)
+def test_faults_of_objects_on_several_lines_have_their_own_line(tmp_path, text, said):
+    with pytest.raises(UserError) as error:
+        read(tmp_path, text)
+    assert f"a.jsonl{said}" in str(error.value)
+
+
+def test_bytes_in_an_array_are_kept_if_lenient(tmp_path):
+    text = b'[{"src": "c\xe9", "tgt": "d"},\n{"src": "\\udce9", "tgt": null}]'
+    found = read(tmp_path, text, lenient=True)
+    assert found == [("c\udce9", "d", 1), (jsonl.NO_BYTE, "", 2)]
+    with pytest.raises(UserError, match="byte 0xE9"):
+        read(tmp_path, text)

@@ -1,5 +1,7 @@
 """Language codes in file names."""
 
+import sys
+
 import pytest
 
 from transduce.decoding.directions import choose_direction
@@ -25,6 +27,16 @@ from transduce.text.pairs import check_file_names
         ("train.eng.deu", "deu"),
         ("news.sr-Latn-RS.gz", "sr-Latn-RS"),
         ("train.txt", ""),
+        ("a.es-419", "es-419"),
+        ("a.zh_Hans_CN.tok", "zh_Hans_CN"),
+        ("a.en_USA", "en_USA"),
+        ("a.es-4199", ""),
+        ("a.zh_Han", "zh_Han"),
+        ("a.zh_Hansen", ""),
+        ("en.txt", ""),
+        ("de/a.tok", ""),
+        ("a.en.de", "de"),
+        ("a.xq", ""),
     ],
 )
 def test_codes_in_file_names(file, code):
@@ -181,3 +193,16 @@ def test_the_script_of_a_code(code, script):
 )
 def test_the_most_similar_code_is_found(code, among, found):
     assert nearest_code(code, among) == found
+
+
+def test_without_babel_codes_stay_as_they_are(monkeypatch):
+    monkeypatch.setitem(sys.modules, "babel", None)
+    monkeypatch.setitem(sys.modules, "babel.core", None)
+    main_language.cache_clear()
+    try:
+        codes = ("deu", "de_AT", "iw", "no", "zt")
+        assert [*map(main_language, codes)] == ["deu", "de", "iw", "nb", "zh"]
+        assert nearest_code("de", ["deu", "de-AT"]) == "de-AT"
+        assert language_name("pt-BR") == "pt-BR"
+    finally:
+        main_language.cache_clear()

@@ -30,6 +30,10 @@ def test_files_whose_names_differ_in_the_language_alone_are_aligned():
     ]
     # The last code counts; the first part of a name is no code.
     assert named("news.en.de", "news.en.fr") == [(("news.en.de", "news.en.fr"), "de-fr")]
+    assert named("a.x.en.gz", "a.y.de.gz", "a.x.de.gz", "a.y.en.gz") == [
+        (("a.x.en.gz", "a.x.de.gz"), "en-de"),
+        (("a.y.de.gz", "a.y.en.gz"), "de-en"),
+    ]
     assert named("en.de", "en.fr") == [(("en.de", "en.fr"), "de-fr")]
     with pytest.raises(UserError, match=r"The language of de is unknown.* as train.en"):
         named("de", "en")

@@ -1,6 +1,7 @@
 """Batches of texts are searched all at once, as each text alone."""
 
 import re
+import unicodedata
 
 import numpy as np
 from hypothesis import given
@@ -25,6 +26,14 @@ def test_a_text_has_the_same_properties_alone_and_among_others(texts):
         assert column.rows_with(pattern).tolist() == [
             i for i, text in enumerate(texts) if pattern.search(text)
         ]
+    assert column.letters == [
+        "".join(
+            character
+            for character in text.casefold()
+            if character > "\uffff" or unicodedata.category(character)[0] not in "PSZCN"
+        )
+        for text in texts
+    ]
     alone = [TextColumn([text]) for text in texts]
     assert column.letters == [each.letters[0] for each in alone]
     assert column.hashes.tolist() == [int(each.hashes[0]) for each in alone]

@@ -107,32 +107,6 @@ def test_doctor_lists_in_a_corpus_folder_are_ignored(folder):
     assert [pair.origin.file for pair in read_pairs([str(folder / "mem")])] == files[:1]
 
 
-@pytest.mark.parametrize(
-    ("lines", "columns"),
-    [
-        (["1276\tOne try.\t373330\tEin Versuch.", "12\t7\t13\t7"], "2 and 4"),  # Tatoeba
-        (["1.2046\tOne try.\tEin Versuch.", "1.1\t7\t7"], "2 and 3"),  # CCMatrix
-        (["http://a.org/1\thttp://a.de/ www.a.de/2\tOne try.\tEin Versuch.\t0.7"] * 2, "3 and 4"),
-        (["12\t13\tOne try.\tEin Versuch."], "3 and 4"),
-        (["One try.\tEin Versuch.\tCC-BY 2.0 #1 & #2"], ""),  # manythings.org
-        (["One try.\tEin Versuch.\t0.83", "7.5\t7.5\t0.8"], ""),
-        (["12\tzwölf\ta number", "13\tdreizehn\tanother number"], ""),  # a glossary
-        (["1.5\t1,5", "2.5\t2,5"], ""),
-        (["7\t7\ta comment"], ""),
-    ],
-)
-def test_columns_of_scores_addresses_and_numbers_are_not_read(folder, lines, columns, capsys):
-    name = f"{len(lines)}-{len(lines[0])}.tsv"  # the message is printed once for each file
-    file = write(folder, name, "".join(f"{line}\n" for line in lines))
-    first, second = map(int, (columns or "1 and 2").split(" and "))
-    cells = [line.split("\t") for line in lines]
-    read = [pair[:2] for pair in read_pairs([file])]
-    assert read == [(row[first - 1], row[second - 1]) for row in cells]
-    said = " ".join(capsys.readouterr().err.split())
-    named = f"{name}: the texts are read from the columns {columns}."
-    assert named in said if columns else not said
-
-
 @given(
     st.lists(st.tuples(st.text() | st.none(), st.text()), min_size=1),
     st.sampled_from([None, 0, 2]),
@@ -430,3 +404,46 @@ def test_one_file_of_trees_or_documents_is_enough(tmp_path):
         ([], False, False),
     ):
         assert (are_trees(names), are_documents(names)) == (trees, documents)
+
+
+def test_all_bilingual_files_are_read_with_the_languages_and_leniently(folder):
+    files = [
+        write(
+            folder,
+            f"{name}.jsonl",
+            b'{"en": "a\xff", "de": "%s", "source": "no"}\n' % name.encode(),
+        )
+        for name in ("one", "two")
+    ]
+    for some in (files, files[:1]):
+        found = list(read_pairs(some, ("en", "de"), lenient=True))
+        assert [pair[:2] for pair in found] == [("a\udcff", "one"), ("a\udcff", "two")][: len(some)]
+        with pytest.raises(UserError, match="byte 0xFF"):
+            list(read_pairs(some, ("en", "de")))
+    plain = [write(folder, f"lenient.{code}", b"a\xff\n") for code in ("en", "de")]
+    for number in (0, 1):  # either of them may be damaged
+        pair = [plain[0], write(folder, "good.de", "b\n")][:: 1 - 2 * number]
+        [found] = read_pairs(pair, ("en", "de")[:: 1 - 2 * number], lenient=True)
+        assert {*found[:2]} == {"a\udcff", "b"}
+
+
+def test_only_texts_of_documents_are_joined_to_lines(folder):
+    memory = write(folder, "lines.po", 'msgid "a \\n"\n" b"\nmsgstr "c\\nd"\n')
+    [pair] = read_pairs([memory], ("en", "de"))
+    assert pair[:2] == ("a b", "c d")
+    subtitles = [
+        write(folder, f"{text}.srt", f"1\n00:00:01,000 --> 00:00:02,000\n{text} \ntwo\n")
+        for text in ("One", "Eins")
+    ]
+    [pair] = read_pairs(subtitles)
+    assert pair[:2] == ("One two", "Eins two") and pair.origin.file == subtitles[0]
+    records = write(folder, "lines.jsonl", '{"source": "a\\nb", "target": "c\\n"}\n')
+    assert [each[:2] for each in read_pairs([records])] == [("a\nb", "c\n")]
+
+
+def test_empty_lines_at_the_end_are_counted_as_lines(folder):
+    long, short = write(folder, "ends.en", "a\n\n\n"), write(folder, "ends.de", "a\n")
+    with pytest.raises(UserError, match=r"ends\.en has 3 lines and .*ends\.de has 1\."):
+        list(read_pairs([long, short]))
+    found = list(read_pairs([long, short], lenient=True))
+    assert [pair[:2] for pair in found] == [("a", "a"), ("", ""), ("", "")]

@@ -1,6 +1,7 @@
 """Tests of transduce/text/plain.py."""
 
 import gzip
+import io
 import os
 import re
 import sys
@@ -56,6 +57,8 @@ def test_carriage_returns_at_some_line_ends_stay(folder, odd):
 def test_empty_file_has_no_lines(folder):
     assert list(read_lines(write(folder, "empty.txt", ""))) == []
     assert list(read_lines(write(folder, "blank.txt", "\n"))) == [""]
+    assert list(read_lines(write(folder, "blank.txt", "a\n \n\t"))) == ["a", " ", "\t"]
+    assert list(read_lines(write(folder, "blank.txt", "a\r\n\r\n \r"))) == ["a", "", " "]
 
 
 @every_compression
@@ -168,7 +171,9 @@ def test_damaged_compression_is_refused(folder, suffix):
 
 def test_zstandard_is_an_extra(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    with pytest.raises(UserError, match=r"needs the package zstandard\. Install it: pip install"):
+    with pytest.raises(
+        UserError, match=r"^Reading \.zst files needs .* zstandard\. .*\[zstd\]'\.$"
+    ):
         list(read_lines(write(folder, "a.zst", zstandard.compress(b"a\n"))))
 
 
@@ -272,9 +277,13 @@ def test_outputs_that_can_not_be_written_are_named(tmp_path):
         "round": "round is a symbolic link to itself. Remove it.",
     }.items():
         with pytest.raises(UserError, match=re.escape(said)) as error:
+            check_output(tmp_path / name, iter([source]))
+        assert error.value.hint.options == ("output",)
+        with pytest.raises(UserError, match=re.escape(said)) as error:
             check_output(tmp_path / name, [source], "out")
         assert error.value.hint.options == ("out",)
     check_output(tmp_path / "out.txt", [source])
+    check_output(Path(source), [str(tmp_path / "missing")])
     check_output(Path("-"), ["-"])
     check_output(Path(os.devnull), [source, "-", str(tmp_path / "missing")])
     assert not (tmp_path / "out.txt").exists()
@@ -290,3 +299,89 @@ def test_outputs_that_can_not_be_written_are_named(tmp_path):
             check_output(tmp_path / "old.txt", [])
         with pytest.raises(UserError, match=r"can't be written: .*locked is read-only"):
             check_output(tmp_path / "locked" / "new", [])
+
+
+@pytest.fixture
+def redirected(tmp_path):
+    """A file that is the standard input, as after `<`."""
+    file = tmp_path / "redirected.txt"
+    file.write_text("a\nb")
+    before = os.dup(0)
+    with file.open("rb") as stream:
+        os.dup2(stream.fileno(), 0)
+        yield file
+    os.dup2(before, 0)
+    os.close(before)
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+def test_a_redirected_input_is_no_output(redirected, name, tmp_path, monkeypatch):
+    with pytest.raises(UserError, match=r"redirected.txt is also the input"):
+        check_output(redirected, [name])
+    check_output(tmp_path / "new.txt", [name])
+    with open(0, closefd=False) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert list(read_lines(name)) == ["a", "b"]
+    assert plain.display_name(name) == "standard input" and plain.display_name("a") == "a"
+
+
+def test_an_earlier_file_that_somebody_changed_is_kept_under_another_name(tmp_path, capsys):
+    file = tmp_path / "out.txt"
+    (tmp_path / "out.txt.bak1").write_text("somebody else's")
+    for content in ("one", "one", "two", "three", "four"):
+        write_lines(file, [content], keep=True)
+    kept = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert kept == {
+        "out.txt": "four\n",
+        "out.txt.bak": "one\n",
+        "out.txt.bak1": "somebody else's",
+        "out.txt.bak2": "two\n",
+        "out.txt.bak3": "three\n",
+    }
+    said = "".join(capsys.readouterr().err.split())
+    assert said.count("Theearlier") == 3 and said.endswith(f"isnow{file}.bak3.")
+    write_lines(file, ["five"])
+    assert len([*tmp_path.iterdir()]) == 5 and capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", ["a.docx", "a.ts", "a.sdlxliff.gz"])
+def test_the_suffix_of_a_format_may_be_ignored(folder, name):
+    text = b"<?xml\n"
+    file = write(folder, name, gzip.compress(text) if name.endswith(".gz") else text)
+    assert list(read_lines(file, plain=True)) == ["<?xml"]
+    with pytest.raises(UserError, match=r"can't read|Qt Linguist"):
+        list(read_lines(file))
+
+
+def test_lines_are_printed_in_utf_8_with_line_feeds_whatever_the_terminal_uses(monkeypatch):
+    printed = io.BytesIO()
+    with io.TextIOWrapper(printed, encoding="ascii", newline="\r\n") as stream:
+        monkeypatch.setattr("sys.stdout", stream)
+        write_lines(Path("-"), ["ä", "b"])
+        stream.flush()
+        assert printed.getvalue() == "ä\nb\n".encode()
+
+
+def test_the_most_similar_name_is_suggested(tmp_path):
+    for name in ("train.de", "train.deu", "train"):
+        write(tmp_path, name, "")
+    with pytest.raises(UserError, match=r"Did you mean .*/train\.deu\?$"):
+        list(read_lines(str(tmp_path / "train.deuu")))
+
+
+def test_a_very_large_window_of_zstandard_is_read(folder):
+    """As `zstd --long=31` writes it; by default, the library reads windows of up to 128 MB."""
+    parameters = zstandard.ZstdCompressionParameters.from_level(1, window_log=28)
+    writer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    data = writer.compress(b"a\n") + writer.flush()
+    assert zstandard.get_frame_parameters(data).window_size == 1 << 28
+    assert list(read_lines(write(folder, "long.zst", data))) == ["a"]
+
+
+def test_only_the_beginning_of_a_file_tells_its_kind(folder):
+    latin = "A dog runs after a cat.".encode("utf-16-le")
+    with patch.object(plain, "BLOCK_BYTES", 3):
+        assert list(read_lines(write(folder, "e.ts", "ab\n<?xml\n"))) == ["ab", "<?xml"]
+        assert list(read_lines(write(folder, "e.txt", b"ab\n" + latin)))[1] == latin.decode()
+        with pytest.raises(UserError, match=r"e2\.txt:2: byte 0xFF at offset 3 .* is not UTF-8\."):
+            list(read_lines(write(folder, "e2.txt", b"ab\nBZh\xff\n")))

@@ -5,8 +5,9 @@ import pytest
 from corpora import clean
 from text_files import number
 from transduce.system.errors import UserError
+from transduce.text import rules as text_rules
 from transduce.text.clean import Cleaning
-from transduce.text.pairs import Origin
+from transduce.text.pair_batch import PairBatch
 from transduce.text.rules import (
     ALWAYS,
     BITS,
@@ -25,6 +26,7 @@ from transduce.text.rules import (
     SUSPICIONS,
     UNRELATED,
     UNUSUAL_LENGTH,
+    Checker,
     Rules,
     check_names,
     first_rule,
@@ -55,18 +57,6 @@ def test_only_equal_pairs_are_repetitions():
         [("ab", "c"), ("a", "bc"), ("c", "ab"), *((f"s{i}", "t") for i in range(100_000))]
     )
     assert clean(pairs, Rules(0, True), Cleaning()) == pairs
-
-
-def test_report_in_sentences():
-    report = Cleaning()
-    clean(number([("a", "b")] * 1500 + [("", "")]), Rules(0, True), report)
-    report.count("too-long", Origin("g", 9))
-    assert report.counts.total() == 1501
-    assert report.sentences() == [
-        "Left out 1,499 of 1,501 pairs because of a repetition of an earlier pair; the first is f, line 2.",
-        "Left out 1 of 1,501 pairs because of a blank side; the first is f, line 1501.",
-        "Left out 1 of 1,501 pairs because of a text with more tokens than data.max_length; the first is g, line 9.",
-    ]
 
 
 def test_the_first_rule_of_several_counts():
@@ -105,3 +95,47 @@ def test_lengths_and_slack_by_hand():
     ]
     kept = clean(number(texts), Rules(max_ratio=2, deduplicate=False), Cleaning())
     assert [pair.origin.line for pair in kept] == [1, 3]
+
+
+def test_a_pair_has_a_bit_for_each_rule_that_it_breaks():
+    sources = ["a", "", "a\nb", " ", "x", "a", "same text"]
+    targets = ["b", "b", "c", "d\n" + "e" * 20, "y" * 14, "y" * 13, "same text"]
+    expected = [[], [EMPTY], [LINE_BREAK], [EMPTY, LINE_BREAK, RATIO], [RATIO], [], []]
+    batch = PairBatch(sources, targets)
+    for max_ratio in (3, 0):
+        for one, other in ((sources, targets), (targets, sources)):
+            flags = Checker(Rules(max_ratio, deduplicate=True)).check(PairBatch(one, other))
+            assert flags.tolist() == [
+                sum(int(BITS[rule]) for rule in broken if max_ratio or rule != RATIO)
+                for broken in expected
+            ]
+    equal = Checker(Rules(0.5, deduplicate=True)).check(PairBatch(["xx"] * 2, ["y" * 11, "y" * 12]))
+    assert equal.tolist() == [0, BITS[RATIO]]
+    copied = Checker(Rules(3, deduplicate=True, others=(COPIED,))).check(batch)
+    assert copied.tolist()[-1] == BITS[COPIED] and copied.tolist()[4] == BITS[RATIO]
+
+
+def test_a_wing_checks_other_rules_than_repetitions(monkeypatch):
+    called = []
+
+    class More:
+        def __init__(self, *given):
+            called.append(given)
+
+        def check(self, *given):
+            called.append(given)
+
+    monkeypatch.setattr(text_rules, "option", {"data.rules": More}.__getitem__)
+    batch = PairBatch(["a"], ["b"])
+    for others in ((), (NEAR_DUPLICATE,)):
+        Checker(Rules(3, deduplicate=True, others=others)).check(batch)
+    assert called == []
+    rules = Rules(3, deduplicate=True, others=(NEAR_DUPLICATE, COPIED))
+    checker = Checker(rules, [["s"], ["t"]])
+    flags = checker.check(batch, [(1, 2, None)])
+    assert checker.rules == rules and checker.asked == {*rules.others}
+    assert called == [(rules, [["s"], ["t"]]), (batch, flags, [(1, 2, None)])]
+    checker.check(batch)
+    assert called[-1][2] is None
+    with pytest.raises(UserError, match=r"no rule copy to choose\. Did you mean copied\?"):
+        Checker(Rules(3, deduplicate=True, others=("copy",)))

@@ -10,6 +10,6 @@ def test_the_marks_of_words_begin_again_after_32():
 
 def test_a_vocabulary_with_all_marks_is_that_of_a_parser():
     symbols = [*ALL_MARKS.split(" "), ")", "(NP"]
-    assert are_of_trees(iter(symbols))
+    assert are_of_trees(iter(symbols)) and are_of_trees(symbols[:-1])
     for missing in (")", "0)", "31)"):
         assert not are_of_trees([each for each in symbols if each != missing])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.tokens.batching import micro_batches, padding_share
+from transduce.tokens.batching import _by_length, batches, micro_batches, padding_share
 
 lengths = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=200).map(
     lambda rows: np.array(rows, dtype=np.int64).reshape(-1, 2).T
@@ -80,3 +80,58 @@ def test_a_sentence_above_the_budget_is_refused():
     assert len(micro_batches([9], [3], budget=10, seed=0, epoch=0)) == 1
     with pytest.raises(ValueError, match="11 tokens"):
         micro_batches([3, 10], [3, 3], budget=10, seed=0, epoch=0)
+
+
+def test_blocks_of_an_epoch_are_shuffled_anew():
+    lengths = np.random.default_rng(0).integers(1, 30, 300)
+    first, second, again = (
+        [
+            batch.tolist()
+            for batch in micro_batches(lengths, lengths, budget=90, seed=1, epoch=2, **options)
+        ]
+        for options in ({}, {"block": 1}, {"block": 0})
+    )
+    assert first == again != second
+
+
+def test_both_sides_have_as_many_sentences():
+    with pytest.raises(ValueError, match="there are 2 source lengths and 1 target lengths"):
+        micro_batches([1, 2], [1], budget=9, seed=0, epoch=0)
+
+
+def test_pairs_are_sorted_by_their_greater_length_and_then_by_the_difference_in_a_zigzag():
+    random = np.random.default_rng(0)
+    source, target = random.integers(1, 7, (2, 200))
+    longer = np.maximum(source, target)
+    seen = set()
+    for _ in range(20):
+        order = _by_length(source, target, random)
+        assert sorted(order.tolist()) == [*range(200)]
+        is_rising = longer[order[0]] < longer[order[-1]]
+        steps = np.diff(longer[order])
+        assert (steps >= 0).all() if is_rising else (steps <= 0).all()
+        zigzag = set()
+        for length in range(2, 7):
+            difference = np.diff((source - target)[order][longer[order] == length])
+            ascends, descends = bool((difference >= 0).all()), bool((difference <= 0).all())
+            assert ascends != descends
+            zigzag.add(ascends == (length % 2 == 0))
+        assert len(zigzag) == 1
+        seen.add((is_rising, *zigzag))
+    assert len(seen) == 4
+
+
+@given(st.lists(st.integers(0, 30), max_size=40), st.integers(1, 90))
+def test_texts_are_batched_from_the_longest_on(lengths, budget):
+    found = [*batches(lengths, budget)]
+    order = [i for batch in found for i in batch]
+    assert order == sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    for batch, following in itertools.pairwise([*found, []]):
+        longest = lengths[batch[0]]
+        assert len(batch) == 1 or len(batch) * longest <= budget
+        assert not following or (len(batch) + 1) * longest > budget, "one more would fit"
+
+
+def test_batches_of_texts_by_hand():
+    assert [*batches([2, 5, 9, 3, 5], 10)] == [[2], [1, 4], [3, 0]]
+    assert [*batches([], 10)] == [] and [*batches([11, 12], 10)] == [[1], [0]]

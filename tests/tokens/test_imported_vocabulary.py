@@ -73,6 +73,7 @@ def test_ids_are_those_of_the_list(own, imported):
     [half] = imported.encode(["\ud800"]).lists()
     assert half == imported.encode(["?"]).lists()[0]
     assert imported.encode_behind("ah")[-1] == UNK and imported.known("ahж") == {"a", "ж"}
+    assert imported.known(iter("ahж")) == {"a", "ж"} == imported.known(["ж", "a", "h"])
 
 
 def test_spans_are_those_of_the_decoded_text(imported):
@@ -84,6 +85,12 @@ def test_spans_are_those_of_the_decoded_text(imported):
     assert [text[slice(*span)] for span in with_others] == ["", shown[0], "", *shown[1:]]
     assert imported.spans([]) == [] and imported.spans([BOS, UNK]) == [(0, 0), (0, 0)]
     assert next(text[slice(*span)] for span in imported.spans_in(text, ids)).strip() == "a"
+    # Bytes before the first piece are the beginning of the text.
+    spelled = imported.encode(["ж"]).lists()[0][1:]
+    [dog] = imported.encode(["dog"]).lists()
+    assert imported.decode([[*spelled, *dog]]) == ["ж dog"]
+    spans = imported.spans([*spelled, *dog])
+    assert spans[:2] == [(0, 0), (0, 1)] and spans[2][0] == 1 and spans[-1][1] == len("ж dog")
 
 
 def test_a_list_of_pieces_that_does_not_fit_is_refused(own):

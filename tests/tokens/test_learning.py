@@ -4,7 +4,7 @@ from unittest.mock import patch
 
 import pytest
 
-from transduce.config.schema import UNK
+from transduce.config.schema import PLACEHOLDER_TOKENS, UNK
 from transduce.system.errors import UserError
 from transduce.tokens.learning import (
     BYTES,
@@ -96,3 +96,44 @@ def test_an_extended_vocabulary_keeps_its_ids_and_gets_new_pieces(kind):
     assert len(new.encode(["öü"]).lists()[0]) < len(old.encode(["öü"]).lists()[0])
     few = Vocabulary(extend_model(model, texts, 2, kind, []))
     assert few.size == old.size + 2
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
+def test_texts_are_learnt_from_and_encoded_as_they_are(kind, capfd):
+    """Without SentencePiece's normalisation, whatever their length, and without its messages."""
+    rare = "".join(map(chr, range(0x4E00, 0x4E10)))
+    long = "漢" * 4000  # 12,000 bytes
+    model = learn_model([["Ａ  ｂ", f" {rare} ", long] * 3], 330, kind, "", [">>de<<"])
+    found = Vocabulary(model)
+    texts = ["Ａ  ｂ", " Ａ ", f"{rare}漢"]
+    assert found.decode(found.encode(texts).lists()) == texts
+    assert found.known("Ａｂ漢Ab") == {*"Ａｂ漢"} and len(found.known(rare)) == 16
+    assert found.kind == kind
+    added = Vocabulary(extend_model(model, ["Ж ж"] * 9, 3, kind, [">>de<<", ">>fr<<"]))
+    assert added.kind == kind and added.known("Жж") == {"Ж", "ж"}
+    assert added.decode(added.encode(texts).lists()) == texts
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_symbol_may_begin_with_another_one_or_with_a_single_letter():
+    symbols = ["(S", "(SBAR", ")S", "N", "NN", "NNS"]
+    found = Vocabulary(learn_symbols([" ".join(symbols[::-1])]))
+    assert [*found.symbols().values()] == symbols
+    text = "(S (SBAR NNS N NN )S"
+    [ids] = found.encode([text]).lists()
+    assert [found.symbols()[token] for token in ids] == text.split(" ")
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_new_letters_get_pieces_though_most_texts_of_a_new_language_are_old_words(kind):
+    model = learn_model([["the dog runs", "dogs run there"] * 9], 300, kind, "")
+    texts = ["the dog runs there"] * 30 + ["öüßä äßüö öäüß ßäöü"] * 9
+    new = Vocabulary(extend_model(model, texts, 8, kind, []))
+    assert new.known("öüßäж") == {*"öüßä"}
+
+
+def test_no_placeholder_token_is_learnt_from_the_texts_of_a_new_language():
+    model = learn_model([["a b"] * 9], 280, "bpe", "")
+    texts = [f"{PLACEHOLDER_TOKENS[0]}Ж {PLACEHOLDER_TOKENS[1]} Ж"] * 9
+    new = Vocabulary(extend_model(model, texts, 3, "bpe", []))
+    assert not {*PLACEHOLDER_TOKENS} & {*"".join(new.all_pieces())} and new.known("Ж") == {"Ж"}

@@ -176,11 +176,13 @@ def test_blocks_are_redrawn_every_epoch(stores):
     assert set(last) == {0, 1, 2, 3}  # the end of the corpus may come in any of them
 
 
-def test_the_longest_pair_is_found_in_any_slice(stores, monkeypatch):
-    monkeypatch.setattr(tokens_mixture, "SLICE_PAIRS", 5)
+@pytest.mark.parametrize("size", [1, 5, 99])
+def test_the_longest_pair_is_found_in_any_slice(stores, monkeypatch, size):
+    monkeypatch.setattr(tokens_mixture, "SLICE_PAIRS", size)
     mixture = Mixture(stores, [1.0] * 4)
     longer = np.maximum(*mixture.lengths(np.arange(32)))
     assert mixture.longest() == (longer.argmax(), longer.max())
+    assert mixture.longest()[0] not in mixture.starts
     assert Mixture(stores[1:2], [1.0]).longest() == (0, -1)
 
 
@@ -207,7 +209,10 @@ def test_changed_pairs_are_read_as_they_were_planned(stores, monkeypatch, togeth
     epochs = []
     for epoch in (0, 1, 0):
         plan = sampled.plan(epoch, 0, budget=40, accumulate=2, seed=3)
-        chosen = np.unique(np.concatenate([batch for batches in plan for batch in batches]))
+        planned = np.concatenate([batch for batches in plan for batch in batches])
+        unchanged = plain.plan(epoch, 0, budget=40, accumulate=2, seed=3)
+        assert sorted(planned) == sorted(itertools.chain(*itertools.chain(*unchanged)))
+        chosen = np.unique(planned)
         drawn = (
             [row.tolist() for row in sampled.sources(chosen)],
             [row.tolist() for row in sampled.targets(chosen)],
@@ -247,4 +252,37 @@ def test_weights_by_hand(stores):
     sizes = [sum(counts[i] for i in range(*mixture.starts[s : s + 2])) for s in range(4)]
     assert sizes == [7, 0, 5, 7]
     assert mixture.pairs_per_epoch == sum(sizes)
+    assert mixture.blocks == Mixture(stores, [0.0] * 4).blocks == 1
     assert Mixture(stores, [0.0] * 4).plan(0, 0, budget=40, accumulate=1, seed=1) == []
+
+
+def test_each_store_has_its_own_tag(stores):
+    mixture = Mixture([StoreView(store, tag=90 + at) for at, store in enumerate(stores)], [1.0] * 4)
+    rows = [(90 + at, row) for at, corpus in enumerate(CORPORA) for row in corpus]
+    every = np.arange(32)
+    assert [row.tolist() for row in mixture.sources(every)] == [
+        [tag, *source] for tag, (source, _) in rows
+    ]
+    assert [row.tolist() for row in mixture.targets(every)] == [target for _, (_, target) in rows]
+    lengths = [
+        [1 + len(source) for _, (source, _) in rows],
+        [len(target) for _, (_, target) in rows],
+    ]
+    assert np.array(mixture.lengths(every)).tolist() == lengths
+    longest = max(map(max, zip(*lengths, strict=True)))
+    assert mixture.longest() == (lengths[0].index(longest), longest)
+    backwards = Mixture([StoreView(stores[0], swapped=True), stores[2]], [1.0, 1.0])
+    pair = np.array([3, 8])
+    assert [row.tolist() for row in backwards.sources(pair)] == [CORPORA[0][3][1], CORPORA[2][1][0]]
+    assert [row.tolist() for row in backwards.targets(pair)] == [CORPORA[0][3][0], CORPORA[2][1][1]]
+
+
+@pytest.mark.usefixtures("_small_blocks")
+def test_changes_are_drawn_anew_for_each_block_epoch_and_seed(stores):
+    sampled = SampledMixture(Mixture(stores, [2.0] * 4), doubled)
+    drawn = set()
+    for seed, epoch, block in itertools.product((3, 4), (0, 1), range(2)):
+        sampled.plan(epoch, block, budget=40, accumulate=2, seed=seed)
+        targets = sampled.targets(sampled._pairs[:8])
+        drawn.add(tuple(row[0] for row in targets))
+    assert len(drawn) == 8

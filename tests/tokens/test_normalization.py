@@ -54,8 +54,12 @@ odd_texts = st.lists(
         ("ｶﾞｷﾞ ﾃﾞｽ｡", "ガギ デス。"),
         ("￥５００", "¥500"),
         ("ﬁnd oﬃce Ĳsland", "find office IJsland"),
-        ("non\u2011stop", "non-stop"),
+        ("non\u2011stop, non\u2010stop", "non-stop, non-stop"),
         ("“Hi”, she’s", '"Hi", she\'s'),
+        ("„Hi‟ ‚x‛ ‘y", "\"Hi\" 'x' 'y"),
+        ("\u2329\u200d", "\u3008"),  # not a picture any more once it is composed
+        ("\u2190\u0338\u200d", "\u219a\u200d"),  # a picture only once it is composed
+        ("e\u200b\u0301", "é"),
     ],
 )
 def test_equal_and_invisible_characters_are_unified(text, normalised):
@@ -182,3 +186,71 @@ def test_texts_are_replaced_by_shorter_and_longer_ones():
     assert found.original((1, 4)) == (1, 5) and found.original((0, 1)) == (0, 1)
     same = tracked.replaced([(1, 3)], str.upper)
     assert (same.text, same.origins) == ("aBCdef", tracked.origins)
+
+
+def test_a_model_may_know_all_characters_that_are_usually_replaced():
+    keeping = Normalizer(FOLDED)
+    assert keeping([" “a”\u00a0ﬁ  \uff01 b\u00ad "]) == ["“a”\u00a0ﬁ \uff01 b"]
+
+
+def test_all_spaces_become_blanks_and_no_control_character_stays():
+    for character in map(chr, range(0x10000)):
+        category = unicodedata.category(character)
+        if category in ("Zs", "Zl", "Zp") or (category == "Cc" and character.isspace()):
+            assert normalise([f"a{character}b"]) == ["a b"] or character == "\n", repr(character)
+        elif category == "Cc":
+            assert normalise([f"a{character}b"]) == ["ab"], repr(character)
+
+
+def test_marks_that_nobody_sees_are_removed_and_their_neighbours_stay():
+    """Both ends of each range, and what lies beside them."""
+    invisible = (
+        "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200c\u200d\u200e\u200f\u202a\u202e\u2060\u206f\u3164"
+        "\ufe00\ufe0f\ufeff\uffa0\ufff9\ufffb\U0001d173\U0001d17a\U000e0001\U000e0020\U000e007f\U000e0100\U000e01ef"
+    )
+    for character in invisible:
+        assert normalise([f"a{character}b"]) == ["ab"], repr(character)
+    visible = "\xac\xae\u034e\u0350\u061b\u061d\u17b3\u17b6\u180d\u2027\u2030\u2070\u3163\u3165\ufdff\ufe10\ufffc\ufffd"
+    for character in f"{visible}\U0001d172\U0001d17b\U000e00ff\U000e01f0":
+        assert normalise([f"a{character}b"]) == [f"a{character}b"], repr(character)
+
+
+def test_wide_and_narrow_forms_become_the_usual_ones():
+    forms = [chr(code) for code in range(0xFF01, 0xFFEF) if unicodedata.decomposition(chr(code))]
+    for form in forms:
+        usual = unicodedata.normalize("NFKC", form)
+        [found] = normalise([f"a{form}b"])
+        assert found == ("ab" if form == "\uffa0" else f"a{form if ' ' in usual else usual}b"), form
+    # Beside Chinese, punctuation stays wide, and letters and digits don't.
+    assert normalise(["漢！（Ａ１）～"]) == ["漢！（A1）～"]
+    assert normalise(["ｱ！", "あ！", "㐀！", "𠀀！", "한！", "я！"]) == [
+        "ア！",
+        "あ！",
+        "㐀！",
+        "𠀀！",
+        "한!",
+        "я!",
+    ]
+
+
+@pytest.mark.parametrize("picture", "©®‼⁉™ℹ←⇿⌀➿⤀⥿⬀⯿〰〽㊗㊙🀀🫿")
+def test_pictures_keep_their_joiners_and_variants(picture):
+    for text in (
+        f"{picture}\ufe0f",
+        f"{picture}\u200d{picture}",
+        f"{picture}\ufe0f\u200d{picture}",
+    ):
+        assert normalise([text]) == [text]
+    assert normalise([f"x\ufe0f\u200d{picture}"]) == [f"x{picture}"]
+
+
+def test_joiners_stay_in_the_scripts_that_need_them():
+    for letter in "\u0600\u0dff\u0f00\u109f\u1780\u18a9\u1a20\u1cf0\ua800\uabff\ufb50\ufdcf\ufdf0\ufdff\ufe70\ufefc":
+        for joiner in "\u200c\u200d":
+            text = unicodedata.normalize("NFC", letter) + joiner
+            assert normalise([text]) == [text], repr(text)
+    for letter in "\u05ff\u0e01\u0e7f\u0fff\u1000\u109f\u1780\u17ff\u10a0":
+        text = f"{letter}\u200b{letter}"
+        stays = letter not in "\u05ff\u10a0"
+        assert normalise([text]) == [text if stays else letter * 2], repr(text)
+        assert normalise([f"a\u200b{letter}", f"{letter}\u200ba"]) == [f"a{letter}", f"{letter}a"]

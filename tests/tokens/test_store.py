@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from corpora import blocks
 from transduce.system.errors import UserError
 from transduce.system.files import write_folder
-from transduce.tokens.store import TokenStore, write_store
+from transduce.tokens.store import StoreView, TokenStore, write_store
 
 ids = st.lists(st.integers(0, 300) | st.sampled_from([65535, 65536, 2**32 - 1]), max_size=6)
 
@@ -77,6 +77,8 @@ def test_gaps_between_the_lines_of_pairs_change_no_line_number(tmp_path):
         write_store(tmp_path / f"{size}", blocks(rows, size=size))
         store = TokenStore(tmp_path / f"{size}")
         assert [store.origin(i) for i in range(len(rows))] == expected
+        steps = [0, 254, 255, 0, 0, 0, 0, 1, 0, 0, 1, 255, 0, 1, 0, 0, 1, 0]
+        assert [*(tmp_path / f"{size}" / "origin.steps").read_bytes()] == steps
         # Jumps: the begin, six gaps of the first file, the other file, 7 and 7, and the first file again.
         assert (tmp_path / f"{size}" / "origin.jumps").stat().st_size == 11 * 24
     write_store(tmp_path / "long", blocks((([1], [2], 0, line) for line in range(5, 9005)), 1000))
@@ -90,6 +92,29 @@ def test_gaps_between_the_lines_of_pairs_change_no_line_number(tmp_path):
         8197,
         9004,
     ]
+
+
+def test_a_view_shows_a_store_in_either_direction(tmp_path):
+    write_store(tmp_path / "store", blocks([([1, 2], [3], 0, 5), ([4], [5, 6], 0, 6)]))
+    store = TokenStore(tmp_path / "store")
+    every = np.arange(2)
+    for view, source, target, tag in (
+        (StoreView(store), [[1, 2], [4]], [[3], [5, 6]], None),
+        (StoreView(store, True, 9), [[3], [5, 6]], [[1, 2], [4]], 9),
+    ):
+        assert (view.pairs, view.tag) == (2, tag)
+        assert [row.tolist() for row in view.source.rows(every)] == source
+        assert [row.tolist() for row in view.target.rows(every)] == target
+
+
+def test_blocks_without_pairs_change_nothing(tmp_path):
+    rows = [([1, 2], [3], 0, 5), ([4], [5, 6], 0, 6), ([7], [8], 1, 7)]
+    some = [*blocks(rows, size=1)]
+    none = some[0].where(np.array([False]))
+    write_store(tmp_path / "plain", some)
+    write_store(tmp_path / "with", [none, some[0], none, none, *some[1:], none])
+    for file in (tmp_path / "plain").iterdir():
+        assert file.read_bytes() == (tmp_path / "with" / file.name).read_bytes(), file.name
 
 
 def test_encoded_pairs_are_chosen_by_a_mask():
@@ -116,10 +141,16 @@ def test_a_header_that_does_not_fit_is_refused(tmp_path, changes, said):
         (aside / "store.json").write_text(json.dumps({"format": 2} | types | changes))
     with pytest.raises(UserError, match=said):
         TokenStore(tmp_path / "other")
-    with write_folder(tmp_path / "missing") as aside:
-        (aside / "store.json").write_text(json.dumps({"format": 2, "source": "<u2"}))
-    with pytest.raises(UserError, match="is missing or damaged"):
-        TokenStore(tmp_path / "missing")
+    damaged = (json.dumps({"format": 2, "source": "<u2"}), "{}", "[2]", "{", "[" * 99_999)
+    for number, content in enumerate(damaged):
+        with write_folder(tmp_path / str(number)) as aside:
+            (aside / "store.json").write_text(content)
+        with pytest.raises(UserError, match=r"store\.json is missing or damaged"):
+            TokenStore(tmp_path / str(number))
+    with write_folder(tmp_path / "without"):
+        pass
+    with pytest.raises(UserError, match=r"store\.json is missing or damaged"):
+        TokenStore(tmp_path / "without")
 
 
 def test_a_sentence_may_be_very_long(tmp_path):

@@ -8,8 +8,9 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transduce.config.schema import BOS, EOS, PAD, UNK
+from transduce.config.schema import BOS, EOS, PAD, PLACEHOLDER_TOKENS, UNK
 from transduce.system.errors import UserError
+from transduce.system.files import write_folder
 from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.normalization import composed
 from transduce.tokens.tokenizer import Tokenizer
@@ -345,13 +346,71 @@ def test_an_imported_vocabulary_is_saved_with_its_pieces(tmp_path):
         loaded = Tokenizer.load(tmp_path / name, threads=2)
         assert loaded.is_imported and loaded.joint == (name in ("one", "shared")) == tokenizer.joint
         assert loaded.same_pieces(tokenizer) and loaded.target.threads == 2
-    for damaged in ("{}", "[]", "[[]]", "[1]", '[["a"], ["b"], ["c"]]', "["):
+    for damaged in ("{}", "[]", "[[]]", "[1]", '[["a"], ["b"], ["c"]]', "[", "[" * 99_999):
         (tmp_path / "one" / "tokenizer.pieces.json").write_text(damaged)
         with pytest.raises(UserError, match=r"tokenizer.pieces.json (is damaged|can't be read)"):
             Tokenizer.load(tmp_path / "one")
     Tokenizer.train(ENGLISH, [], vocab_size=300, quotes="“").save(tmp_path)
     assert Tokenizer.load(tmp_path).quotes == "“"
-    for damaged in ("{}", '{"curly_quotes": 1}', "["):
+    for damaged in ("{}", '{"curly_quotes": 1}', "[]", "[", "[" * 99_999):
         (tmp_path / "tokenizer.normalization.json").write_text(damaged)
         with pytest.raises(UserError, match=r"tokenizer.normalization.json is damaged"):
             Tokenizer.load(tmp_path)
+
+
+@pytest.mark.parametrize("joint", [True, False])
+@pytest.mark.parametrize("is_imported", [True, False])
+def test_a_tokenizer_of_a_finished_folder_is_checked(tmp_path, joint, is_imported):
+    learnt = Tokenizer.train(ENGLISH, GERMAN, vocab_size=300, joint=joint, quotes="")
+    if is_imported:
+        sides = (
+            ImportedVocabulary(s.model, s.all_pieces()) for s in (learnt.target, learnt.source)
+        )
+        target, source = sides
+        learnt = Tokenizer(target, None if joint else source, "")
+    with write_folder(tmp_path / "model") as aside:
+        names = learnt.save(str(aside))
+    loaded = Tokenizer.load(str(tmp_path / "model"))
+    assert loaded.models == learnt.models and (loaded.quotes, loaded.target.threads) == ("", 1)
+    for name in names:
+        content = (tmp_path / "model" / name).read_bytes()
+        other = content + b" " if name.endswith(".json") else content[:-1] + b"x"
+        (tmp_path / "model" / name).write_bytes(other)
+        with pytest.raises(UserError, match=f"{name}.*(damaged|changed)"):
+            Tokenizer.load(tmp_path / "model")
+        (tmp_path / "model" / name).write_bytes(content)
+    Tokenizer.load(tmp_path / "model")
+    (tmp_path / "tokenizer.normalization.json").mkdir()
+    (tmp_path / "tokenizer.model").write_bytes(learnt.target.model)
+    with pytest.raises(UserError, match=r"tokenizer\.normalization\.json is damaged"):
+        Tokenizer.load(tmp_path)
+
+
+def test_the_second_of_two_vocabularies_may_be_missing(tmp_path):
+    Tokenizer.train(ENGLISH, GERMAN, vocab_size=300, joint=False).save(tmp_path)
+    (tmp_path / "tokenizer.target.model").unlink()
+    with pytest.raises(UserError, match=r"tokenizer\.target\.model is missing"):
+        Tokenizer.load(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
+def test_separate_vocabularies_are_learnt_from_their_own_side_alike(kind):
+    found = Tokenizer.train(
+        ["a b", "b ab"] * 9,
+        ["x y", "y xy"] * 9,
+        vocab_size=400,
+        kind=kind,
+        joint=False,
+        placeholder_tokens=PLACEHOLDER_TOKENS,
+        quotes="“",
+    )
+    assert found.source.kind == found.target.kind == kind and found.has_placeholder_tokens
+    assert found.source.known("abxy") == {"a", "b"} and found.target.known("abxy") == {"x", "y"}
+    assert not found.joint and found.quotes == "“" and found.target_symbols() == {}
+    for side in (found.source, found.target):
+        assert Tokenizer(found.target, side).has_placeholder_tokens
+    other = Tokenizer.train(ENGLISH, GERMAN, vocab_size=300).target
+    assert not Tokenizer(found.target, other).has_placeholder_tokens
+    assert not Tokenizer(other, found.source).has_placeholder_tokens
+    with pytest.raises(IndexError):
+        found.decode([[found.target.size]])

@@ -74,6 +74,8 @@ def test_kinds_scores_and_pieces(vocabulary):
         score.is_integer() for score in scores if score is not None
     )
     assert (vocabulary.kind == "char") == (max(map(len, pieces[UNK + 257 :])) == 1)
+    # Only BPE splits a word in the same way in every text.
+    assert (vocabulary.kind == "bpe") == (vocabulary._words is not None)
     assert vocabulary.known("a漢ж") == {"a", "漢"} and not vocabulary.tags
     assert not vocabulary.has_placeholder_tokens
 
@@ -93,6 +95,8 @@ def test_spans_and_the_space_before_a_text(vocabulary):
     [ids] = vocabulary.encode([half]).lists()
     covered = [half[slice(*span)] for span in vocabulary.spans_in(half, ids)]
     assert "".join(covered) == half and covered.count("\ud800") == 1
+    for piece, part in zip(vocabulary.pieces(ids), covered, strict=True):
+        assert piece.startswith("<0x") or piece.replace(SPACE, " ").strip() == part.strip()
     behind = vocabulary.encode_behind("dog")
     assert "".join(vocabulary.pieces(behind)) == "dog"
     assert "".join(vocabulary.pieces(vocabulary.encode(["dog"]).lists()[0])) == "\u2581dog"

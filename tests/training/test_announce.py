@@ -2,21 +2,26 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from transduce.config.schema import DataConfig, RunConfig, TrainConfig
-from transduce.config.settings import Settings
+from transduce.config.schema import DataConfig, ModelConfig, RunConfig, TrainConfig
+from transduce.config.settings import FROM_SIZES, Settings
 from transduce.config.size_table import FEW_PAIRS, PLANNED_SHARE
+from transduce.model.build import build
 from transduce.preparation.prepared import Facts
+from transduce.training import distributed
 from transduce.training.announce import (
     _batches,
     _corpus,
     _has_languages,
     _risk_warnings,
+    _schedule_warnings,
     _training,
     _warnings,
+    announcement,
     device_name,
     time_lines,
     updates_in_budget,
@@ -85,12 +90,16 @@ def test_updates_and_epochs():
     )
 
 
-def test_the_device_of_one_or_several_processes():
-    cpu = torch.device("cpu")
+def test_the_device_of_one_or_several_processes(monkeypatch):
+    monkeypatch.setattr(distributed, "cores", lambda: 6)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"GPU {device.index}")
+    cpu, gpu = torch.device("cpu"), torch.device("cuda", 1)
+    several = ALONE._replace(world=4, local_world=2)
     assert device_name(CONFIG, cpu) == "4 CPU threads"
     assert device_name(train(threads=1), cpu) == "1 CPU thread"
-    several = device_name(CONFIG, cpu, ALONE._replace(world=2))
-    assert several.startswith("2 × ") and several.endswith(("CPU threads", "CPU thread"))
+    assert device_name(CONFIG, cpu, several) == "4 × 3 CPU threads"
+    assert device_name(CONFIG, gpu) == "GPU 1"
+    assert device_name(CONFIG, gpu, several) == "4 × GPU 1"
 
 
 @pytest.mark.parametrize(
@@ -110,6 +119,9 @@ def test_updates_of_minimum_risk_training_take_longer():
     assert updates_in_budget(risk, TRIAL) == 1200 - 400
     short = train(minutes=3.5, risk_steps=50, samples=10)
     assert updates_in_budget(short, TRIAL) == 420, "too short for it"
+    enough, too_few = (train(minutes=n / 120, risk_steps=50, samples=10) for n in (459, 458))
+    assert updates_in_budget(enough, TRIAL) == 59, "of these, 85 % are planned"
+    assert updates_in_budget(too_few, TRIAL) == 458
     only = train(minutes=10, risk_steps=1000, samples=10)
     assert updates_in_budget(only, TRIAL) == 1200, "the measured time is that of such an update"
 
@@ -124,6 +136,8 @@ def test_updates_of_minimum_risk_training_take_longer():
         ({"minutes": 90.0}, 0.5, "8 min"),
         ({"minutes": 300.0}, 100.0, "5 h 0 min"),
         ({"risk_steps": 50, "samples": 10}, 0.5, "12 min"),  # 1,400 usual updates
+        ({"risk_steps": 1000, "samples": 10}, 0.5, "8 min"),  # an update of this kind was measured
+        ({"minutes": 5.0}, math.inf, "5 min"),
     ],
 )
 def test_the_estimated_time(changes, seconds, line):
@@ -154,6 +168,8 @@ def test_a_shorter_training_is_offered_for_a_long_one():
         ({"risk_steps": 50, "patience": 3}, ["The training can end before"]),
         ({"risk_steps": 50, "samples": 10, "minutes": 11.6}, ["The training can end before"]),
         ({"risk_steps": 50, "samples": 10, "minutes": 11.7}, []),
+        ({"risk_steps": 50, "samples": 11, "minutes": 12.0}, []),  # 1,440 usual updates
+        ({"risk_steps": 50, "samples": 11, "minutes": 11.995}, ["The training can end before"]),
         ({"risk_steps": 1000, "patience": 3}, []),
         ({"risk_steps": 1001}, ["There is no minimum-risk training: train.risk_steps (1001)"]),
     ],
@@ -178,3 +194,75 @@ def test_a_small_corpus_and_options_without_effect_are_named():
     assert len(list(_warnings(small, none, CONFIG, TRIAL, False))) == 0
     large = replace(FACTS, pairs=FEW_PAIRS)
     assert len(list(_warnings(large, chosen, CONFIG, TRIAL, True))) == 0
+
+
+def test_the_announcement_says_what_follows_from_the_size_of_the_corpus():
+    names = ("data.vocab_size", "model.d_model", "model.num_encoder_layers", "data.max_tokens")
+    names = (*names, "train.steps")
+    shape = ModelConfig(vocab_size=1300, d_model=8, d_ff=16, num_heads=2, dropout=0.25)
+    config = replace(CONFIG, model=shape, train=replace(CONFIG.train, precision="float32"))
+    parameters = sum(weight.numel() for weight in build(shape).parameters())
+    lines = [
+        "Corpus      1,000 pairs en-de, 4,000 target tokens; 20 more for validation",
+        "Vocabulary  1,300 joint bpe tokens",
+        f"Model       {shape.shape}, dropout 0.25: {parameters:,} parameters",
+        f"Batches     {_batches(config, TRIAL)}",
+        "Training    1,000 updates (2.0 epochs), warm-up 200, float32 on 4 CPU threads",
+    ]
+
+    def said(chosen: tuple[str, ...], config: RunConfig = config, pairs: int = 1_000) -> list[str]:
+        settings = Settings.of({"train.patience": 3}).under(FROM_SIZES, dict.fromkeys(chosen))
+        prepared = SimpleNamespace(facts=replace(FACTS, pairs=pairs))
+        cpu = torch.device("cpu")
+        return announcement(prepared, settings, config, TRIAL, cpu, ALONE, from_scratch=True)
+
+    time, small = "Estimated training time: 8 min", " (chosen for up to 10,000 pairs)"
+    assert said(()) == [*lines, time]
+    assert said(names) == [lines[0], *(line + small for line in lines[1:]), time]
+    for name, place in zip(names, (1, 2, 2, 3, 4), strict=True):
+        found = said(tuple(other for other in names if other != name))
+        assert [n for n, line in enumerate(found) if line in lines] == [0, place]
+    assert said(names, pairs=10**9)[1].endswith(" tokens (chosen for a large corpus)")
+    limited = replace(config, train=replace(config.train, minutes=9.0))
+    assert said(names, limited)[4].endswith("at most 9 min, warm-up 200, float32 on 4 CPU threads")
+    unnamed = replace(config, data=replace(config.data, source="src", target="tgt"))
+    assert said((), unnamed)[1].startswith("Languages   unknown, and can't be named later")
+    *_, warning = said((), pairs=999)
+    assert warning.startswith("Warning     A corpus of 999 pairs is too small")
+
+
+@pytest.mark.parametrize(
+    ("changes", "updates", "said"),
+    [
+        ({}, 401.0, ""),
+        ({"minutes": 0.5}, 399.6, "0.5 min are enough for about 400 updates"),
+        ({"steps": 400}, math.inf, "There will be about 400 updates"),
+        ({"steps": 400}, 400.0, "There will be about 400 updates"),
+        ({"steps": 401}, math.inf, ""),
+    ],
+)
+def test_a_warm_up_of_half_the_training_is_too_long(changes, updates, said):
+    found = list(_schedule_warnings(train(**changes).train, updates))
+    end = (
+        ", but the learning rate rises over the first 200: allow more updates, or lower "
+        "train.warmup and data.max_tokens."
+    )
+    assert found == ([said + end] if said else [])
+
+
+def test_a_cool_down_longer_than_the_training_is_too_long():
+    long = train(cooldown=1001)
+    text = (
+        "There will be 1,000 updates, but the learning rate falls over the last 1,001: lower "
+        "train.cooldown."
+    )
+    assert list(_schedule_warnings(train(cooldown=1000).train, math.inf)) == []
+    assert list(_schedule_warnings(long.train, math.inf)) == [text]
+    large = replace(FACTS, pairs=FEW_PAIRS)
+    both = replace(long, train=replace(long.train, minutes=1.0, risk_steps=1001))
+    found = list(_warnings(large, Settings.of({}), both, TRIAL, True))
+    assert [each[:24] for each in found] == [
+        "1 min are enough for abo",
+        text[:24],
+        "There is no minimum-risk",
+    ]

@@ -1,7 +1,10 @@
 """Tests of transduce/training/checkpoint.py."""
 
-from dataclasses import replace
+import errno
+import shutil
+from dataclasses import asdict, replace
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +15,9 @@ from small_trainings import MODEL, RATE, TRAIN, batch_of, same, updated, weights
 from transduce import model_folder
 from transduce.model.build import build
 from transduce.model_folder import checkpoints_in, step_of
+from transduce.system.errors import DamagedError, UserError
+from transduce.system.files import digest, write_folder
+from transduce.training import checkpoint
 from transduce.training.checkpoint import (
     TrainState,
     load_checkpoint,
@@ -20,6 +26,7 @@ from transduce.training.checkpoint import (
     remove_old,
     save_checkpoint,
 )
+from transduce.training.distributed import ALONE, Ranks, scatter_weights
 from transduce.training.update import (
     make_optimizer,
     update,
@@ -117,3 +124,84 @@ def test_the_moving_average_by_hand(tmp_path):
     )
     for key in ("exp_avg", "exp_avg_sq", "step"):  # Adam's own state is as before
         assert all(key in state for state in optimizer.state.values())
+
+
+def test_a_training_that_begins_has_made_nothing():
+    assert not any(asdict(TrainState()).values())
+
+
+def test_a_checkpoint_that_exists_stays_as_it_is(tmp_path):
+    (path,) = written(tmp_path, range(3, 4))
+    before = digest(path / "model.safetensors")
+    assert written(tmp_path, range(3, 4), float) == [path]
+    assert digest(path / "model.safetensors") == before
+
+
+def test_an_incomplete_or_damaged_checkpoint_is_refused(tmp_path):
+    model = build(MODEL)
+    optimizer = make_optimizer(model.parameters(), TRAIN)
+    (path,) = written(tmp_path, range(1, 2))
+    names = ["model.safetensors", "optimizer.safetensors", "state.json"]
+    for number, gone in enumerate(names):
+        other = tmp_path / f"without-{number}"
+        with write_folder(other) as aside:
+            for name in names:
+                if name != gone:
+                    shutil.copy(path / name, aside)
+        with pytest.raises(DamagedError, match=f"{other} is no checkpoint: it has no {gone}"):
+            load_checkpoint(other, model, optimizer)
+    damaged = bytearray((path / "optimizer.safetensors").read_bytes())
+    damaged[-1] ^= 1
+    (path / "optimizer.safetensors").write_bytes(damaged)
+    for read in (moving_average, lambda path: load_checkpoint(path, model, optimizer)):
+        with pytest.raises(DamagedError, match="SHA-256 differs"):
+            read(path)
+
+
+def test_without_a_moving_average_there_are_the_weights(tmp_path):
+    _, optimizer, model = updated(TRAIN, 1)
+    save_checkpoint(tmp_path, model, optimizer, TrainState(step=1))
+    assert same(moving_average(tmp_path / "step-00000001"), weights(model))
+
+
+def test_a_full_disk_is_reported_with_the_size_of_weights_and_optimizer(tmp_path, monkeypatch):
+    _, optimizer, model = updated(TRAIN, 1)
+    moments = [value for state in optimizer.state.values() for value in state.values()]
+    size = sum(tensor.nbytes for tensor in [*weights(model).values(), *moments])
+
+    def fails(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "save_file", fails)
+    with pytest.raises(UserError, match=f"it needs at least {size:,} bytes"):
+        save_checkpoint(tmp_path, model, optimizer, TrainState(step=1))
+
+
+def test_a_sharded_model_is_saved_and_restored_as_a_whole_one(tmp_path, shard):
+    """A checkpoint does not depend on how the model was trained, nor what is learnt after it."""
+    files = []
+    for name, is_sharded in (("whole", False), ("sharded", True), ("resumed", True)):
+        model = build(MODEL, seed=3)
+        wrapped = shard(model) if is_sharded else model
+        optimizer = make_optimizer(wrapped.parameters(), TRAIN)
+        begin = 1
+        if name == "resumed":
+            last = tmp_path / "whole" / "step-00000002"
+            assert load_checkpoint(last, model, optimizer) == TrainState(step=2)
+            scatter_weights(model, wrapped, ALONE)
+            begin = 3
+        for step in range(begin, 4):
+            batch = batch_of(reverse_rows(8, seed=step))
+            update(wrapped, optimizer, [batch], step=step, rate=RATE, train=TRAIN)
+            if step >= 2:
+                path = save_checkpoint(tmp_path / name, wrapped, optimizer, TrainState(step=step))
+        files.append([load_file(path / f"{file}.safetensors") for file in ("model", "optimizer")])
+    for found in files[1:]:
+        assert all(map(same, found, files[0])), "to the bit"
+
+
+def test_only_the_first_rank_writes_a_checkpoint(tmp_path, rank_0_says):
+    rank_0_says += [False, None]  # there is no such checkpoint; it has been written
+    _, optimizer, model = updated(TRAIN, 1)
+    path = save_checkpoint(tmp_path, model, optimizer, TrainState(step=1), Ranks(1, 2))
+    assert path == tmp_path / "step-00000001" and not path.exists() and not rank_0_says

@@ -1,6 +1,8 @@
 """A training on a prepared corpus: which options and models fit it, and what follows from it."""
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +13,7 @@ from transduce.config.settings import CORPUS, FROM_SIZES, MODEL, Settings
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Prepared
 from transduce.system.errors import UserError
+from transduce.text.pairs import Origin, Pair
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.corpus import (
     check_positions,
@@ -96,8 +99,27 @@ def test_sizes_and_options_come_from_the_corpus(prepared):
         assert found.source("model.vocab_size") == source
 
 
+def test_separate_vocabularies_have_two_sizes_and_a_corpus_elsewhere_has_its_place(
+    prepared, tmp_path, monkeypatch
+):
+    sides = Tokenizer.train(["ka lo mi"] * 9, ["b"], vocab_size=280, joint=False)
+    monkeypatch.chdir(prepared.folder.parent)
+    moved = replace(prepared, folder=Path("data"), tokenizer=sides)
+    text = Settings.of({"data.corpora": [{"files": ["a.tsv"]}]})
+    elsewhere = with_corpus(text, moved, tmp_path, has_origin=False)
+    assert elsewhere["data.corpora"] == [{"files": [str(prepared.folder.resolve())]}]
+    assert with_corpus(text, moved, Path(), has_origin=False)["data.corpora"] == [
+        {"files": ["a.tsv"]}
+    ]
+    assert elsewhere["data.vocab_size"] == elsewhere["model.vocab_size"] == sides.target.size
+    assert elsewhere["model.source_vocab_size"] == sides.source.size != sides.target.size
+
+
 def test_a_small_corpus_needs_a_number_of_updates(prepared):
     few = settings_of(prepared)
+    with pytest.raises(UserError, match=r"has 19 pairs .* at least 20, .* about 10,000\."):
+        check_size(few, 19)
+    check_size(few, 20)
     with pytest.raises(UserError, match="has 9 pairs to train on, too few"):
         check_size(few, 9)
     check_size(settings_of(prepared, train__steps=3), 9)
@@ -116,9 +138,12 @@ def test_sentences_have_positions(prepared):
         short = SimpleNamespace(
             mixture=prepared.mixture, origin=prepared.origin, valid=list, tokenizer=None
         )
+        place = prepared.origin(prepared.mixture.longest()[0])
         if is_refused:
             with pytest.raises(
-                UserError, match=rf"has {longest} tokens. Raise model.max_positions"
+                UserError,
+                match=rf"^{place} has {longest} tokens. Raise model.max_positions \({limit}\), or "
+                rf"lower data.max_length to {limit - 1}\.",
             ):
                 check_positions(short, config)
         else:
@@ -139,3 +164,69 @@ def test_a_prepared_corpus_is_opened_and_text_is_prepared(prepared, tmp_path):
         str(tmp_path / "data")
     ]
     assert made.tokenizer.models == prepared.tokenizer.models
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_validation_pairs_have_positions_with_their_tags(side, prepared):
+    own = prepared.tokenizer.extended(["ka"], 0, ["de"])
+    text = {"source": "ka", "target": "zu"} | {side: " ".join(["ka lo"] * 20)}
+    pair = Pair(**text, origin=Origin("v", 1), direction="en-de")
+    rows = own.encode_source([pair.source]) + own.encode_target([pair.target])
+    longest = max(len(row) for row in rows) + (side == "source")  # a tag stands before the source
+    for limit, is_refused in ((longest, True), (longest + 1, False)):
+        model = replace(ModelConfig(), positions="learned", max_positions=limit)
+        longer = SimpleNamespace(
+            mixture=prepared.mixture, origin=prepared.origin, valid=lambda: [pair], tokenizer=own
+        )
+        if is_refused:
+            said = (
+                f"A pair of the validation set has {longest} tokens: '{pair.source}'. Raise "
+                f"model.max_positions ({limit}), or remove the pair."
+            )
+            with pytest.raises(UserError) as refused:
+                check_positions(longer, RunConfig(model=model))
+            assert str(refused.value) == said
+        else:
+            check_positions(longer, RunConfig(model=model))
+
+
+def test_the_size_of_the_vocabulary_follows_from_the_corpus_or_the_model(
+    prepared, tmp_path, capsys
+):
+    """Without a chosen size, 2,000 tokens are wanted of a small corpus, which supports fewer."""
+    text = {"data.corpora": [{"files": list(prepared.facts.corpora[0])}], "data.holdout": 5}
+    sizes = {"all": (0, None), "chosen": (281, None), "given": (0, prepared.tokenizer)}
+    found = {}
+    for name, (size, tokenizer) in sizes.items():
+        options = text | ({"data.vocab_size": size} if size else {})
+        made = prepare_corpus(Settings.of(options), tmp_path / name, tokenizer, 1)
+        found[name] = made.tokenizer.target.size
+        said = (
+            "Reading the corpus …" if tokenizer else "Reading the corpus, learning the vocabulary …"
+        )
+        assert capsys.readouterr().err.startswith(f"{said}\n")
+    assert found["chosen"] == 281 < found["all"] and found["given"] == 300
+
+
+def test_a_corpus_left_by_an_earlier_start_is_kept_if_it_is_the_given_one(prepared, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(prepared.folder, out / "data")
+    own = {"data.corpora": [{"files": [str(out / "data")]}]}
+    assert prepare_corpus(Settings.of(own), out, None, 1).folder == out / "data"
+    assert (out / "data").is_dir()
+    other = prepare_corpus(settings_of(prepared), out, None, 1)
+    assert other.folder == prepared.folder and not [*out.iterdir()]
+    with pytest.raises(UserError, match=r"was prepared with data\.max_length"):
+        prepare_corpus(settings_of(prepared, data__max_length=98), out, None, 1)
+    both = [{"files": [str(prepared.folder)]}, {"files": list(prepared.facts.corpora[0])}]
+    with pytest.raises(UserError):
+        prepare_corpus(Settings.of({"data.corpora": both}), out, None, 1)
+
+
+def test_options_that_a_preparation_does_not_fix_are_free(prepared):
+    free = {"data__max_tokens": 9, "data__augment": "default", "data__placeholders": "auto"}
+    check_prepared(prepared, settings_of(prepared, **free), None)
+    inherited = settings_of(prepared).over(MODEL, {"data.max_length": 98})
+    check_prepared(prepared, inherited, None)
+    with pytest.raises(UserError, match=r"was prepared with data\.placeholders"):
+        check_prepared(prepared, settings_of(prepared, data__placeholders="masked"), None)

@@ -26,7 +26,19 @@ from transduce.preparation.prepare import prepare
 from transduce.system.errors import UserError
 from transduce.system.journal import Event, read_events
 from transduce.training import distributed
-from transduce.training.distributed import ALONE, Ranks, init_distributed, place_on_machine, wrap
+from transduce.training.distributed import (
+    ALONE,
+    Ranks,
+    full_model,
+    full_tensor,
+    gradient_sync,
+    init_distributed,
+    is_sharded,
+    place_on_machine,
+    scatter_weights,
+    shard_like,
+    wrap,
+)
 from transduce.training.update import dropout_seed
 from transduce_lab.comparing.runs import carry_out
 from waiting import wait_for
@@ -83,6 +95,101 @@ def test_ranks_ask_each_other(monkeypatch):
     assert found.tolist() == [2, 4] and found.dtype == torch.float64
     assert (both.highest(3), asked) == (6, ["sum", "max"])
     assert both.agree({"b": 1}) == sent and asked[2:] == [(0, "patient")] * 2
+
+
+def test_processes_share_the_threads_and_gpus_of_their_machine(monkeypatch):
+    monkeypatch.setattr(distributed, "cores", lambda: 6)
+    two, many = (Ranks(1, 9, local_rank=1, local_world=number) for number in (2, 8))
+    assert [two.threads(wanted) for wanted in (0, 2, 3, 5)] == [3, 2, 3, 3]
+    assert (many.threads(0), many.threads(4)) == (1, 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 7)
+    assert [ALONE.threads(wanted) for wanted in (0, 9)] == [6, 9]
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 5)
+    assert ALONE.threads(0) == 5
+    chosen, used = [torch.device("cpu")], []
+    monkeypatch.setattr(distributed, "choose_device", lambda: chosen[0])
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", used.append)
+    assert two.device() == many.device() == torch.device("cpu")
+    chosen[0] = torch.device("cuda")
+    assert ALONE.device() == torch.device("cuda") and not used
+    assert two.device() == torch.device("cuda", 1) == used.pop()
+    with pytest.raises(UserError, match="torchrun started 8 processes for 2 GPUs"):
+        many.device()
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_first"),
+    [
+        ({}, True),
+        ({"WORLD_SIZE": "1"}, True),
+        ({"WORLD_SIZE": "2", "RANK": "0"}, True),
+        ({"WORLD_SIZE": "2", "RANK": "1"}, False),
+        ({"RANK": "1"}, True),
+    ],
+)
+def test_the_environment_says_which_process_is_the_first(environment, is_first, monkeypatch):
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert distributed.is_first() is is_first
+
+
+def test_each_layer_is_sharded_and_gathered_again(shard):
+    from torch.distributed.fsdp import FSDPModule
+
+    model = build(together.MODEL)
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    sharded = shard(model)
+    parts = {name for name, part in sharded.named_modules() if isinstance(part, FSDPModule)}
+    layers = {"", "encoder.0", "decoder.0", "decoder.1"}
+    sides = {f"decoder.{n}.source_attention.{side}" for n in (0, 1) for side in ("key", "value")}
+    assert parts == layers | sides
+    assert is_sharded(sharded) and not is_sharded(model)
+    with torch.no_grad():
+        for weight in sharded.parameters():
+            weight.add_(1)
+    cpu = torch.device("cpu")
+    for ranks, change in ((Ranks(1, 2), 0), (Ranks(0, 2), 1)):
+        moved: list[object] = []
+        model.to = moved.append  # type: ignore[method-assign]
+        with full_model(sharded, model, ranks, cpu) as full:
+            assert full is model
+        assert moved == ([cpu, "cpu"] if change else [])
+        for name, weight in model.state_dict().items():
+            torch.testing.assert_close(weight, before[name] + change)
+    model.load_state_dict(before)
+    scatter_weights(model, sharded, Ranks(0, 2))
+    for name, weight in sharded.state_dict().items():
+        assert torch.equal(full_tensor(weight), before[name]) and full_tensor(weight) is not weight
+    assert not any(weight.is_meta for weight in model.parameters())
+    scatter_weights(model, sharded, Ranks(1, 2))
+    assert all(weight.is_meta for weight in model.parameters()), "they take no memory"
+
+
+def test_a_whole_model_stays_as_it_is():
+    model = build(together.MODEL)
+    scatter_weights(model, model, Ranks(1, 2))
+    assert not any(weight.is_meta for weight in model.parameters())
+    with full_model(model, model, Ranks(1, 2), torch.device("meta")) as full:
+        assert full is model and not any(weight.is_meta for weight in model.parameters())
+    weight = next(model.parameters())
+    assert full_tensor(weight) is weight and shard_like(weight, weight) is weight
+
+
+@pytest.mark.usefixtures("shard")
+@pytest.mark.parametrize("sparse", [False, True])
+def test_gradients_are_averaged_after_the_last_micro_batch_of_an_update(sparse):
+    model = build(together.MODEL)
+    wrapped = wrap(model, Ranks(0, 2), shard=False, sparse=sparse, device=torch.device("cpu"))
+    assert wrapped.module is model and wrapped.find_unused_parameters is sparse
+    assert not wrapped.broadcast_buffers
+    for last in (True, False):
+        with gradient_sync(wrapped, last=last):
+            assert wrapped.require_backward_grad_sync is last
+        with gradient_sync(model, last=last):
+            pass
 
 
 def test_single_process_needs_no_process_group():

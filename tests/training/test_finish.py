@@ -1,16 +1,35 @@
 """Tests of transduce/training/finish.py."""
 
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 
-from corpora import reverse_rows
+from corpora import reverse_rows, reverse_texts
 from small_trainings import MODEL, TRAIN, same, training
 from transduce import model_folder
+from transduce.config.schema import DataConfig, DecodeConfig, RunConfig
+from transduce.evaluation.evaluate import evaluate
 from transduce.evaluation.perplexity import Validation
+from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
+from transduce.system.files import publish, to_json
+from transduce.text.pairs import Origin, Pair
+from transduce.tokens.tokenizer import Tokenizer
 from transduce.training import loop
-from transduce.training.finish import choose
+from transduce.training.checkpoint import TrainState
+from transduce.training.distributed import ALONE
+from transduce.training.finish import (
+    _compare,
+    _course,
+    _tests,
+    _warn_of_high_perplexity,
+    choose,
+)
+from transduce.training.run_card import RunCard, Session
 
 
 @pytest.mark.parametrize("ema", [0.0, 0.9])
@@ -75,3 +94,145 @@ def test_a_damaged_checkpoint_is_left_out_of_the_average(tmp_path, capsys):
     (tmp_path / "checkpoints" / "step-00000012" / "model.safetensors").write_bytes(b"x")
     assert choose(task).steps == [4, 8, 16]
     assert "The other checkpoints are used." in " ".join(capsys.readouterr().err.split())
+
+
+def course(**changes: object) -> SimpleNamespace:
+    """A training of a model with 10 tokens, as far as messages and metrics need it."""
+    train = replace(TRAIN, **changes)
+    config = RunConfig(model=replace(MODEL, vocab_size=10), train=train)
+    state = TrainState(step=1, epoch=2, tokens_seen=3, seconds=4.56)
+    return SimpleNamespace(config=config, state=state, device=torch.device("cpu"), ranks=ALONE)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "reason", "names"),
+    [
+        (0.0, "steps", "train.steps"),
+        (1.0, "steps", "train.minutes and train.steps"),
+        (1.0, "minutes", "train.minutes and train.steps"),
+        (1.0, "patience", "train.patience"),
+    ],
+)
+def test_a_high_perplexity_is_explained(minutes, reason, names, capsys):
+    task = course(minutes=minutes)
+    start = "After 1 update the model can hardly translate text like the validation set."
+    remedy = f"Allow more ({names}), or train on much more text."
+    diverged = "The training diverged: train again with a lower train.learning_rate."
+    for perplexity, said in ((100.0, remedy), (100.1, diverged)):  # ten times 10 tokens
+        _warn_of_high_perplexity(task, Validation(perplexity), reason)
+        assert " ".join(capsys.readouterr().err.split()) == f"{start} {said}"
+
+
+def test_the_course_of_a_training_is_described():
+    session = Session("", "1.0 (a)", None, {}, {}, {}, 0, "")
+    card = RunCard({}, False, None, [session, session._replace(revision="1.0 (b)"), session])
+    plain = {
+        "reason": "steps",
+        "steps": 1,
+        "epochs": 2,
+        "target_tokens": 3,
+        "seconds": 4.6,
+        "device": "1 CPU thread",
+        "torch": torch.__version__,
+    }
+    assert _course(course(), "steps", None) == plain
+    assert _course(course(), "steps", card) == plain | {"revision": "1.0 (a) and 1.0 (b)"}
+
+
+def old_model(folder: Path, metrics: dict[str, Any], **languages: object) -> Path:
+    """The folder of a finished model, without weights."""
+    with publish(folder) as aside:
+        model_folder.write_config(aside, replace(RunConfig(), data=DataConfig(**languages)))
+        (aside / "metrics.json").write_text(to_json(metrics))
+    return folder
+
+
+def test_scores_before_languages_were_added_are_compared(tmp_path, capsys):
+    scores = {"perplexity": 8.126, "bleu": 20.04, "chrf": 40.0}
+    several = old_model(
+        tmp_path / "several",
+        {"directions": {"en-de": {"validation": scores}, "fr-de": {"validation": scores}}},
+        directions=("en-de", "fr-de"),
+    )
+    validation = {"perplexity": 8.126, "bleu_greedy": 20.04}
+    one = old_model(tmp_path / "one", {"validation": validation}, source="en", target="de")
+    new = {"perplexity": 7.0, "bleu": 21.36, "chrf": 41.0}
+    for init, same_as_before in ((several, {"en-de", "fr-de"}), (one, {"en-de"})):
+        found = {name: {"validation": dict(new)} for name in ("en-de", "fr-de", "it-de")}
+        _compare(found, init)
+        before = {"perplexity": 8.126, "bleu": 20.04}
+        assert found == {
+            name: {"validation": new} | ({"before": before} if name in same_as_before else {})
+            for name in found
+        }
+        said = capsys.readouterr().err.splitlines()
+        assert said == [
+            f"{name}: BLEU 20.0 → 21.4 (greedy), perplexity 8.13 → 7.00"
+            for name in sorted(same_as_before)
+        ]
+
+
+@pytest.mark.parametrize("missing", ["new", "bleu_greedy", "perplexity"])
+def test_scores_that_are_missing_are_not_compared(missing, tmp_path, capsys):
+    old = {"perplexity": 8.126, "bleu_greedy": 20.04} | {missing: None}
+    init = old_model(tmp_path / "one", {"validation": old}, source="en", target="de")
+    found = {
+        "en-de": {"validation": {"perplexity": 7.0, "bleu": None if missing == "new" else 1.0}}
+    }
+    _compare(found, init)
+    _compare(found, old_model(tmp_path / "unvalidated", {}, source="en", target="de"))
+    assert capsys.readouterr().err == "" and "before" not in found["en-de"]
+    _compare(found, tmp_path / "gone")
+    assert "The scores before languages were added are unknown." in capsys.readouterr().err
+
+
+@pytest.fixture
+def multilingual() -> model_folder.Bundle:
+    """A model that has learnt nothing, with tags for two target languages."""
+    texts = reverse_texts(50, 0)
+    tokenizer = Tokenizer.train(*texts, vocab_size=290, languages=["de", "en"])
+    shape = replace(MODEL, vocab_size=tokenizer.target.size)
+    data = DataConfig(source="en", target="de", test=("a.src", "a.tgt"))
+    config = RunConfig(model=shape, data=data, decode=DecodeConfig(max_extra_tokens=2))
+    return model_folder.Bundle(Path("model"), config, tokenizer, build(shape).eval())
+
+
+def test_a_test_set_is_scored_in_each_direction(multilingual, capsys):
+    texts = enumerate(zip(*reverse_texts(10, 3), strict=True), 1)
+    pairs = [Pair(*both, Origin("a", n), "en-de" if n > 1 else "de-en") for n, both in texts]
+    directions: dict[str, Any] = {"en-de": {"validation": 1}}
+    assert _tests(multilingual, pairs, directions) == {}
+    lines = []
+    for name, its in (("de-en", pairs[:1]), ("en-de", pairs[1:])):
+        found = directions[name]["test"]
+        expected = evaluate([multilingual], its, multilingual.config.decode)
+        scores = [score._asdict() for score in expected.scores]
+        assert found["scores"] == scores and found["sentences"] == len(its)
+        assert found["files"] == ["a.src", "a.tgt"]
+        assert found["examples"] == [
+            {"source": pair.source, "translation": translation.text, "reference": pair.target}
+            for pair, translation in [*zip(its, expected.translations, strict=True)][:8]
+        ]
+        lines.append(f"{name}:")
+        lines += [
+            f"{each['name']:<6} {each['value']:5.1f}  [{each['low']:.1f}, {each['high']:.1f}]  "
+            f"{each['signature']}"
+            for each in scores
+        ]
+    assert capsys.readouterr().err.splitlines() == lines
+    assert directions["en-de"]["validation"] == 1
+    data = replace(multilingual.config.data, bleu_tokenize="char")
+    other = multilingual._replace(config=replace(multilingual.config, data=data))
+    [pair] = [pairs[1]._replace(direction="")]
+    # The tokenizer of a model with one direction has no tags.
+    found = _tests(other._replace(tokenizer=multilingual.tokenizer.into("de")), [pair], {})
+    assert "tok:char" in found["test"]["scores"][0]["signature"]
+    assert ":\n" not in capsys.readouterr().err
+
+
+def test_a_test_set_that_can_not_be_read_costs_no_training(multilingual, capsys):
+    data = replace(multilingual.config.data, bleu_tokenize="nothing")
+    config = replace(multilingual.config, data=data)
+    pair = Pair("ka", "zu", Origin("a", 1), "en-de")
+    assert _tests(multilingual._replace(config=config), [pair], {}) == {}
+    assert "The test set is not scored. There is no tokenisation" in capsys.readouterr().err

@@ -21,7 +21,7 @@ from transduce.model.seq2seq import Seq2Seq, make_batch
 from transduce.system.errors import UserError
 from transduce.training.announce import updates_in_budget
 from transduce.training.autobatch import Trial
-from transduce.training.minimum_risk import MAX_EXTRA_SAMPLE_TOKENS, expected_risk, gleu, sample
+from transduce.training.minimum_risk import expected_risk, gleu, sample
 from transduce.training.objectives import sums_of
 from transduce.training.run import train
 from transduce.training.schedule import (
@@ -98,7 +98,7 @@ def test_the_expected_risk_is_its_definition():
     found, logits = expected_risk(network, BATCH, 8, 0.5)
     torch.testing.assert_close(logits, network(BATCH.src, BATCH.tgt_in))
     torch.manual_seed(3)
-    sampled = sample(network, BATCH.src, 8, BATCH.tgt_out.size(1) + MAX_EXTRA_SAMPLE_TOKENS)
+    sampled = sample(network, BATCH.src, 8, BATCH.tgt_out.size(1) + 5)
     for sentence, target in enumerate(TARGETS):
         distinct = {tuple(row) for row in sampled[8 * sentence : 8 * sentence + 8]}
         weights, risks = [], []

@@ -7,11 +7,12 @@ import torch
 
 from corpora import reverse_rows
 from small_trainings import MODEL, TRAIN, batch_of
-from transduce.config.schema import BOS, EOS, PAD, UNK
+from transduce.config.schema import BOS, EOS, PAD, UNK, with_options
 from transduce.model.build import build
+from transduce.model.recording import recording
 from transduce.training.losses import smoothed_cross_entropy
 from transduce.training.minimum_risk import expected_risk
-from transduce.training.objectives import minimum_risk, omit, sums_of
+from transduce.training.objectives import cross_entropy, minimum_risk, omit, sums_of
 
 
 def test_bfloat16_is_near_float32_and_keeps_weights_and_sums():
@@ -68,3 +69,22 @@ def test_the_risk_of_long_sentences_counts_more(weight):
     assert sums_of(model, batch, train, is_risk=True).loss.item() == pytest.approx(
         found.loss.item()
     )
+
+
+@pytest.mark.parametrize("is_risk", [False, True])
+def test_the_load_of_experts_is_balanced_without_that_of_samples(is_risk):
+    """A hundredth of the mean balance loss of the layers, for each target token."""
+    model = build(with_options(replace(MODEL, dropout=0.0), experts=4))
+    batch, loss = batch_of(reverse_rows(6, seed=1)), minimum_risk if is_risk else cross_entropy
+    train = replace(TRAIN, samples=3)
+    torch.manual_seed(1)
+    with recording(attention=False) as record:
+        plain = loss(model, batch, train)
+    # The encoder's layer reads the sources; the decoder's the targets and, in minimum-risk training, the samples.
+    assert len(record.routing) == (3 if is_risk else 2)
+    balance = sum(routing.balance_loss.item() for routing in record.routing) / len(record.routing)
+    torch.manual_seed(1)
+    found = sums_of(model, batch, train, is_risk=is_risk)
+    expected = plain.loss.item() + 0.01 * batch.num_tokens * balance
+    assert balance > 0 and found.loss.item() == pytest.approx(expected)
+    assert found.nll.item() == pytest.approx(plain.nll.item())

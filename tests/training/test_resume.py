@@ -1,26 +1,48 @@
 """A training is a function of its inputs: whatever interrupts it, the same command ends with the same bits."""
 
+import contextlib
 import hashlib
 import os
+import platform
 import random
 import shutil
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import transduce
-from corpora import TINY, changed, reverse_texts, spelt, write_texts
+from corpora import TINY, changed, reverse_rows, reverse_texts, spelt, write_texts
 from forked import COMMAND, Forked, killed
+from small_trainings import MODEL, TRAIN, perplexities, same, training, weights, written
 from transduce import cli, model_folder
+from transduce.config.parse import configure
+from transduce.config.schema import CorpusConfig, DataConfig, RunConfig, flatten
 from transduce.config.settings import Settings
+from transduce.model.build import build, count_parameters
+from transduce.system.errors import UserError
 from transduce.system.files import verify
 from transduce.system.journal import Event, read_events
-from transduce.training.resume import _place
+from transduce.training.announce import device_name
+from transduce.training.distributed import Ranks
+from transduce.training.resume import (
+    Continued,
+    _log_start,
+    _place,
+    check_shared,
+    continued,
+    is_harmless,
+    load_newest,
+    open_data,
+)
 from transduce.training.run import train
 from transduce.training.start import start
+from transduce.training.update import make_optimizer
 from variants import slow
 from waiting import PATIENCE, wait_for
 
@@ -428,6 +450,18 @@ def test_automatic_options_may_stay_automatic_on_resume(corpus, tmp_path, capsys
         )
         assert status == 0
         assert "Changed: " not in said.replace("Changed: train.steps", "")
+    config = model_folder.read_config(tmp_path / "out")
+    started = {
+        "pairs": 300,
+        "parameters": count_parameters(config.model),
+        "device": device_name(config, torch.device("cpu")),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+    events = [{**event} for event in read_events(tmp_path / "out/journal.jsonl")]
+    assert [event for event in events if event.pop("time") and event["event"] == "start"] == [
+        {"event": "start", "step": step, "steps": step + 3} | started for step in (0, 3)
+    ]
 
 
 def given(corpus: list[str], **changes: object) -> dict[str, object]:
@@ -466,3 +500,220 @@ def test_back_translations_may_move_with_their_training() -> None:
     name = model_folder.BACK_TRANSLATION
     assert _place(f"/a/b/{name}/pairs.jsonl") == Path(name, "pairs.jsonl")
     assert _place("/a/b/pairs.jsonl") == Path("/a/b/pairs.jsonl")
+
+
+CHOSEN = {  # by a first start, if they are at their defaults
+    "train.accumulate": 4,
+    "train.save_every": 50,
+    "train.validate_every": 60,
+    "train.threads": 3,
+    "train.precision": "bfloat16",
+    "data.placeholders": "masked",
+}
+
+
+def begun(out: Path, **options: object) -> Path:
+    """The folder of a training that has begun, with its options only."""
+    out.mkdir()
+    known = {
+        "data.corpora": [{"files": ["/a/b.en", "/a/b.de"], "weight": 2.0}],
+        "data.valid": ["/a/v.tsv"],
+        "data.source": "en",
+        "model.vocab_size": 300,
+        "model.source_vocab_size": 200,
+    }
+    settings = Settings.of(changed(known | CHOSEN, **options))
+    model_folder.write_config(out, settings.config())
+    return out
+
+
+def going(out: Path, **options: object) -> Continued:
+    return continued(Settings("recipe", changed({}, **options)), out)
+
+
+def test_what_the_first_start_chose_stays(tmp_path):
+    out = begun(tmp_path / "out")
+    old = model_folder.read_config(out)
+    defaults = {name.replace(".", "__"): flatten(RunConfig())[name] for name in CHOSEN}
+    of_tokenizer = {"model__vocab_size": 9, "model__source_vocab_size": 8, "data__vocab_size": 200}
+    for options in ({}, defaults, of_tokenizer, {"data__target": "tgt"}):
+        found = going(out, **options)
+        assert found.config == old and not found.changes
+        assert found.config.sources == old.sources
+    changes = {"train__save_every": 7, "train__threads": 5, "train__precision": "float32"}
+    changes |= {"train__validate_every": 8, "model__attention_dropout": 0.3}
+    found = going(out, **changes, data__test=["t.tsv"], model__dropout=0.2, decode__beam_size=9)
+    assert found.changes == {
+        "train.save_every": (50, 7),
+        "train.validate_every": (60, 8),
+        "train.threads": (3, 5),
+        "train.precision": ("bfloat16", "float32"),
+        "model.attention_dropout": (0.0, 0.3),
+        "data.test": ((), ("t.tsv",)),
+        "model.dropout": (0.1, 0.2),
+        "decode.beam_size": (4, 9),
+    }
+    assert found.config.sources["train.threads"] == "recipe"
+    assert found.config.sources["train.accumulate"] == "calling program"
+    assert (found.config.train.save_every, found.config.data.test) == (7, ("t.tsv",))
+    (out / "sources.json").write_text("damaged")
+    assert going(out, **changes).config.sources is None
+
+
+@pytest.mark.parametrize(
+    ("change", "was"),
+    [
+        ({"train__accumulate": 2}, 4),
+        ({"train__seed": 2}, 1),
+        ({"train__sample_target": 0.5}, 0.0),
+        ({"train__select_by": "bleu"}, "perplexity"),
+        ({"model__d_ff": 8}, 2048),
+        ({"data__placeholders": "kept"}, "masked"),
+        ({"data__max_length": 9}, 256),
+    ],
+)
+def test_what_a_training_began_with_is_fixed(change, was, tmp_path):
+    out = begun(tmp_path / "out")
+    ((name, value),) = change.items()
+    name = name.replace("__", ".")
+    with pytest.raises(UserError) as refused:
+        going(out, **change)
+    assert refused.value.cause == (
+        f"{out} was started with {name} = {was}, which can't change to {value}."
+    )
+    with pytest.raises(UserError, match="has a vocabulary of 200 tokens already"):
+        going(out, data__vocab_size=300)
+
+
+def test_a_training_resumes_with_its_own_text_only(tmp_path, monkeypatch):
+    out = begun(tmp_path / "out")
+    same: dict[str, object] = {"files": ["/a/b.en", "/a/../a/b.de"], "weight": 2.0}
+    assert going(out, data__corpora=[same], data__source="en").text.corpora[0].weight == 2.0
+    monkeypatch.chdir("/")
+    going(out, data__corpora=[same | {"files": ["a/b.en", "a/b.de"]}], data__valid=["a/v.tsv"])
+    for options, named in (
+        ({"data__corpora": [same | {"weight": 1.0}]}, "data.corpora"),
+        ({"data__corpora": [same | {"files": ["/a/b.de", "/a/b.en"]}]}, "data.corpora"),
+        ({"data__corpora": [same, same]}, "data.corpora"),
+        ({"data__valid": ["/a/w.tsv"]}, "data.valid"),
+        ({"data__source": "fr", "data__target": "it"}, "data.source and data.target"),
+        ({"data__directions": ["en-de"]}, "data.directions"),
+    ):
+        with pytest.raises(UserError) as refused:
+            going(out, **options)
+        assert f"started with other text ({named})." in str(refused.value)
+        assert refused.value.hint and refused.value.hint.options == ("init",)
+    # A prepared corpus may have moved, unless it lies in the folder of the training.
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/preparation.json").write_text("{}")
+    moved = [{"files": [str(tmp_path / "data")]}]
+    assert going(out, data__corpora=moved).text.corpora[0].files == (str(tmp_path / "data"),)
+    with pytest.raises(UserError, match=r"other text \(data\.valid\)"):
+        going(out, data__corpora=moved, data__valid=["/a/w.tsv"])
+    (out / "data").mkdir()
+    with pytest.raises(UserError, match=r"other text \(data\.corpora\)"):
+        going(out, data__corpora=moved)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("train.steps", {}, True),
+        ("train.minutes", {}, True),
+        ("train.steps", {"train.cooldown": 3}, False),
+        ("train.minutes", {"train.risk_steps": 3}, False),
+        ("train.patience", {"train.cooldown": 3, "train.risk_steps": 3}, True),
+        ("decode.beam_size", {"train.cooldown": 3}, True),
+        ("train.keep_last", {}, True),
+        ("train.shard", {}, True),
+        ("data.test", {}, True),
+        ("train.threads", {}, False),
+        ("model.dropout", {}, False),
+    ],
+)
+def test_some_changes_do_not_affect_what_is_learnt(name, options, expected):
+    assert is_harmless(name, configure(options)) is expected
+
+
+@pytest.mark.parametrize(
+    ("own", "first", "is_same"),
+    [
+        (b"", b"", True),
+        (b"x", b"x", True),
+        (b"y", b"x", False),
+        (b"", b"x", False),
+        (b"x", b"", False),
+    ],
+)
+def test_all_ranks_see_the_same_folder(own, first, is_same, tmp_path, rank_0_says):
+    rank_0_says.append(digest_of(first) if first else "")
+    if own:
+        (tmp_path / "manifest.json").write_bytes(own)
+    said = "is not the folder that rank 0 uses"
+    with contextlib.nullcontext() if is_same else pytest.raises(UserError, match=said):
+        check_shared(tmp_path, Ranks(1, 2))
+    assert not rank_0_says
+
+
+def digest_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def test_every_rank_loads_the_checkpoint_that_rank_0_chose(tmp_path, rank_0_says):
+    written(tmp_path, range(1, 4), float)
+    second = tmp_path / "step-00000002"
+    rank_0_says += [second.name, digest_of((second / "manifest.json").read_bytes())]
+    model = build(MODEL)
+    optimizer = make_optimizer(model.parameters(), TRAIN)
+    assert load_newest(tmp_path, model, optimizer, Ranks(1, 2)).step == 2 and not rank_0_says
+    assert same(weights(model), load_file(second / "model.safetensors"))
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_training_that_can_not_resume_says_what_is_possible(finished, tmp_path):
+    out = begun(tmp_path / "out")
+    if finished:
+        (out / "manifest.json").write_text("{}")
+    remedy = (
+        "Train a new model that continues from this one."
+        if finished
+        else "Train into a new folder."
+    )
+    model = build(MODEL)
+    with pytest.raises(UserError) as refused:
+        load_newest(out / "checkpoints", model, make_optimizer(model.parameters(), TRAIN))
+    assert str(refused.value) == f"{out / 'checkpoints'} holds no intact checkpoint. {remedy}"
+    assert refused.value.hint and refused.value.hint.options == (("init",) if finished else ())
+    data = DataConfig(corpora=(CorpusConfig(("gone",)),))
+    with pytest.raises(UserError) as refused:
+        open_data(data, DataConfig(), out, hashes=True)
+    assert str(refused.value) == (
+        f"The prepared corpus of {out} is neither in {out / 'data'} nor in gone. If you have moved it, name its new "
+        f"folder as the corpus. If not: {remedy}"
+    )
+
+
+def test_a_training_has_the_threads_of_its_options(corpus, tmp_path):
+    seen: list[int] = []
+
+    def stop() -> bool:
+        seen.append(torch.get_num_threads())
+        return True
+
+    train(given(corpus, train__threads=2), tmp_path / "out", stop=stop)
+    assert seen == [2] and torch.get_num_threads() == 1
+
+
+@pytest.mark.parametrize(("world", "is_warned"), [(2, False), (3, True)])
+def test_processes_without_micro_batches_are_reported(world, is_warned, tmp_path, capsys):
+    task = training(
+        tmp_path, reverse_rows(9, 1), MODEL, replace(TRAIN, accumulate=2), perplexities()
+    )
+    task.ranks = Ranks(0, world)
+    _log_start(task, SimpleNamespace(facts=SimpleNamespace(pairs=9)))
+    said = " ".join(capsys.readouterr().err.split())
+    warning = (
+        "Warning: an update has 2 micro-batches (train.accumulate), so some of 3 processes have no work. "
+        "Resume with fewer processes, or start a new training."
+    )
+    assert said == (warning if is_warned else "")

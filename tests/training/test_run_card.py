@@ -3,19 +3,37 @@
 import hashlib
 import json
 import shutil
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from command_line import run
 from corpora import TINY, changed, spelt, write_texts
 from transduce import model_folder
+from transduce.config.parse import configure
+from transduce.config.schema import DataConfig
+from transduce.config.settings import Settings
 from transduce.system.files import read_manifest, verify
 from transduce.system.machine import processor
 from transduce.system.revision import code_hash, revision
+from transduce.training import distributed
+from transduce.training.distributed import Ranks
 from transduce.training.run import train
-from transduce.training.run_card import fingerprint, read_run_card
+from transduce.training.run_card import (
+    RunCard,
+    Session,
+    add_session,
+    asked_vocabulary_size,
+    begin_run_card,
+    current_session,
+    fingerprint,
+    read_run_card,
+    warn_of_changed_test,
+    warn_of_changed_text,
+)
 
 OPTIONS = changed(
     TINY, train__steps=4, train__warmup=4, train__save_every=2, train__validate_every=2
@@ -256,3 +274,108 @@ def test_failed_start_leaves_no_run_card():
 
 def fails(_: float) -> dict[str, int]:
     raise ValueError("no time")
+
+
+def write_card(out: Path, inputs: dict[str, dict[str, str | None]], **changes: Any) -> Path:
+    """A folder with a run card only."""
+    out.mkdir(exist_ok=True)
+    card = RunCard(inputs, False, None, [])._replace(**changes)
+    (out / "run.json").write_text(card.to_json())
+    return out
+
+
+@pytest.mark.usefixtures("place")
+def test_changed_files_are_named_and_missing_or_prepared_ones_are_not(capsys):
+    for name in ("prepared", "damaged"):
+        Path(name).mkdir()
+    Path("prepared/preparation.json").write_text("{}")
+    Path("damaged/config.toml").write_text("")
+    files = dict.fromkeys(("train.src", "train.tgt", "gone", "prepared", "damaged"), "0")
+    valid: dict[str, str | None] = {"valid.src": sha256("valid.src"), "valid.tgt": None}
+    out = write_card(Path("out"), {"data.corpora": files, "data.valid": valid, "data.test": files})
+    warn_of_changed_text(out)
+    names = "train.src and train.tgt and valid.tgt"
+    assert f"Warning: {names} changed after this training began." in capsys.readouterr().err
+    warn_of_changed_test(out)
+    said = capsys.readouterr().err
+    assert said.startswith("Warning: train.src and train.tgt changed. The model will be tested")
+    same = {"data.valid": {"valid.src": valid["valid.src"]}}
+    for quiet in (write_card(out, same), Path("no card")):
+        warn_of_changed_text(quiet)
+        warn_of_changed_test(quiet)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("place")
+def test_a_session_is_added_for_other_code_machines_or_options():
+    first = Session("code", "1", ["a"], {"torch": "2"}, {"cores": 2}, {}, 3, "2026-01-01")
+    data, out = DataConfig(test=("test.src",)), write_card(Path("out"), {})
+    sessions = [first]
+    add_session(out, first, data)
+    inode = (out / "run.json").stat().st_ino
+    add_session(out, first._replace(step=5, date="2026-01-02"), data)
+    assert (out / "run.json").stat().st_ino == inode, "nothing is written"
+    for change in (
+        {"code": "other"},
+        {"revision": "2"},
+        {"command": None},
+        {"versions": {"torch": "3"}},
+        {"machine": {"cores": 3}},
+        {"changes": {"train.steps": [1, 2]}},
+        {"changes": {"train.steps": [1, 2]}},
+    ):
+        sessions.append(sessions[-1]._replace(changes={})._replace(**change))
+        add_session(out, sessions[-1], data)
+    card = read_run_card(out)
+    assert card and card.sessions == sessions and card.inputs == {}
+    add_session(out, first._replace(changes={"data.test": [[], ["test.src"]]}), data)
+    card = read_run_card(out)
+    assert card and card.inputs == {"data.test": {"test.src": sha256("test.src")}}
+    Path("test.src").write_text("other")
+    add_session(out, card.sessions[-1], data)
+    card = read_run_card(out)
+    assert card and card.inputs == {"data.test": {"test.src": sha256("test.src")}}
+    add_session(Path("no card"), first, data)
+    assert not Path("no card").exists()
+
+
+def test_the_size_that_was_asked_for_is_known_from_the_run_card(tmp_path):
+    for size, known in ((500, 500), (None, 0)):
+        assert asked_vocabulary_size(write_card(tmp_path / "out", {}, vocab_size=size)) == known
+    assert asked_vocabulary_size(tmp_path / "no card") == 0
+
+
+def test_a_session_names_the_gpu_and_the_processes(monkeypatch):
+    monkeypatch.setattr(distributed, "cores", lambda: 8)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"GPU {device.index}")
+    config = configure({"train.precision": "bfloat16", "train.threads": 0})
+    ranks = Ranks(0, 4, 0, 2)
+    changes = {"train.steps": (1, 2)}
+    session = current_session(config, torch.device("cuda", 1), ranks, changes, 7)
+    expected = {"device": "GPU 1", "precision": "bfloat16", "threads": 4, "processes": 4}
+    assert session.machine.items() >= expected.items()
+    assert (session.changes, session.step) == ({"train.steps": [1, 2]}, 7)
+    assert datetime.fromisoformat(session.date).utcoffset() == timedelta(0)
+    assert current_session(config, torch.device("cpu"), ranks).machine["device"] == "cpu"
+
+
+def test_the_corpus_of_a_model_is_named_as_the_model_is(place):
+    """data.replay is an absolute path, but the path to the model is what the user typed."""
+    for folder in ("old/data", "other"):
+        Path(folder).mkdir(parents=True)
+        Path(folder, "a.tsv").write_text("")
+    for replay, known in (
+        (place / "old/data", "old/data"),
+        (place / "other", str(place / "other")),
+    ):
+        settings = Settings.of({"data.replay": str(replay), "data.vocab_size": 5})
+        begin_run_card(Path(), settings, Path("old"), True)
+        card = read_run_card(Path())
+        assert card == RunCard(
+            {"data.replay": {known: fingerprint(known)}, "init": {"old": fingerprint("old")}},
+            True,
+            5,
+            [],
+        )
+    begin_run_card(Path(), Settings.of({}), None, False)
+    assert read_run_card(Path()) == RunCard({}, False, None, [])

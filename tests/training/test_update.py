@@ -14,13 +14,16 @@ from torch import Tensor
 from corpora import reverse_rows
 from small_trainings import MODEL, RATE, TRAIN, batch_of, same, updated, weights, written
 from transduce import model_folder
-from transduce.config.schema import TrainConfig
+from transduce.config.schema import TrainConfig, with_options
 from transduce.model.build import build
 from transduce.model.seq2seq import Batch
 from transduce.model_folder import checkpoints_in
 from transduce.system.errors import UserError
 from transduce.system.files import write_folder
+from transduce.system.profiling import profiling
 from transduce.training import loop
+from transduce.training.distributed import ALONE, Ranks, Slot
+from transduce.training.objectives import sums_of
 from transduce.training.resume import load_newest
 from transduce.training.update import (
     AVERAGE,
@@ -29,6 +32,7 @@ from transduce.training.update import (
     make_optimizer,
     settle_buckets,
     update,
+    update_average,
 )
 
 
@@ -238,6 +242,102 @@ def test_weight_decay_shrinks_weights_by_the_rate_and_nothing_else():
 def test_the_pass_before_training_leaves_no_gradients():
     model = build(MODEL)
     before = weights(model)
-    settle_buckets(model, batch_of(reverse_rows(2, seed=1)), TRAIN)
+    passes = []
+    for parameter in model.parameters():
+        parameter.register_hook(passes.append)
+    settle_buckets(model.eval(), batch_of(reverse_rows(2, seed=1)), TRAIN)
+    assert len(passes) == len(before) and model.training
     assert all(parameter.grad is None for parameter in model.parameters())
     assert same(weights(model), before)
+
+
+@pytest.mark.parametrize("trouble", ["loss", "gradient"])
+def test_a_loss_or_a_gradient_alone_that_is_not_finite_is_left_out(trouble):
+    model, batch = build(with_options(MODEL, output_bias=True)), batch_of(reverse_rows(8, seed=1))
+    optimizer = make_optimizer(model.parameters(), TRAIN)
+    bias = next(weight for weight in model.parameters() if weight.shape == (MODEL.vocab_size,))
+    if trouble == "loss":  # a target token is impossible, which has a gradient
+        bias.data[batch.tgt_out[0, 0]] = -math.inf
+    else:
+        bias.register_hook(lambda gradient: gradient * math.inf)
+    before = weights(model)
+    train = replace(TRAIN, label_smoothing=0.0)
+    outcome = update(model, optimizer, [batch], step=1, rate=1e-3, train=train)
+    assert math.isfinite(outcome.gradient_norm) is (trouble == "loss")
+    assert math.isfinite(outcome.loss) is (trouble == "gradient")
+    assert not outcome.applied and same(weights(model), before)
+    assert all(weight.grad is None for weight in model.parameters())
+
+
+@pytest.mark.usefixtures("shard")
+def test_a_gradient_is_a_sum_over_ranks_divided_by_the_tokens_of_all():
+    """DDP takes the mean over ranks, so each of two ranks doubles its part; a dummy pass adds nothing."""
+    batch = batch_of(reverse_rows(6, seed=1))
+    before, moved = weights(build(MODEL)), []
+    for ranks, slots, total in (
+        (ALONE, (), 0),
+        (Ranks(1, 2), [Slot(0, False), Slot(3, True)], 2 * batch.num_tokens),
+    ):
+        model = build(replace(MODEL, dropout=0.0))
+        optimizer = torch.optim.SGD(model.parameters())
+        parts = [batch] * max(1, len(slots))
+        several = {"ranks": ranks, "slots": slots, "total": total}
+        outcome = update(model, optimizer, parts, step=1, rate=1.0, train=TRAIN, **several)
+        moved.append({name: before[name] - weight for name, weight in weights(model).items()})
+        assert outcome.num_tokens == (total or batch.num_tokens)
+        assert outcome.loss == pytest.approx(sums_of(build(MODEL).eval(), batch, TRAIN).loss.item())
+    for name, change in moved[0].items():
+        torch.testing.assert_close(moved[1][name], change)
+
+
+def test_each_micro_batch_has_the_dropout_of_its_place():
+    """Whichever rank computes it, and whatever the random numbers were before."""
+    batches = [batch_of(reverse_rows(4, seed=seed)) for seed in (1, 2)]
+    both, first, second = (
+        update(
+            build(MODEL),
+            torch.optim.SGD(build(MODEL).parameters()),
+            some,
+            step=7,
+            rate=1.0,
+            train=TRAIN,
+            slots=slots,
+        ).loss
+        for some, slots in (
+            (batches, ()),
+            (batches[:1], [Slot(0, False)]),
+            (batches[1:], [Slot(1, False)]),
+        )
+    )
+    assert both == pytest.approx(first + second, rel=1e-6)
+
+
+def test_pairs_and_tokens_of_an_update_are_counted():
+    rows = reverse_rows(6, seed=1)
+    batch = batch_of(rows)
+    with profiling([]) as profile:
+        update(
+            build(MODEL),
+            torch.optim.SGD(build(MODEL).parameters()),
+            [batch, batch],
+            step=1,
+            rate=1.0,
+            train=TRAIN,
+            slots=[Slot(0, False), Slot(0, True)],
+        )
+    target = sum(len(target) + 1 for _, target in rows)
+    longest = max(len(source) + 1 for source, _ in rows)
+    assert profile.counts == {"pairs": 6, "source tokens": 6 * longest, "target tokens": target}
+
+
+def test_a_weight_that_had_no_gradient_has_no_average():
+    used, unused = (torch.nn.Parameter(torch.ones(2)) for _ in range(2))
+    optimizer = make_optimizer([used, unused], TRAIN)
+    for value in (3.0, 5.0):
+        used.grad = torch.ones(2)
+        optimizer.step()
+        used.data.fill_(value)
+        update_average(optimizer, 0.75)
+    assert optimizer.state[used][AVERAGE].tolist() == [3.5, 3.5]
+    assert not optimizer.state[unused]
+    assert optimizer.param_groups[0]["weight_decay"] == TRAIN.weight_decay

@@ -19,7 +19,7 @@ from transduce.tokens.vocabulary import SPACE, Rows, Vocabulary, pack
 
 # Maximum segmentations drawn for a word per call, since each takes several microseconds.
 VARIANTS = 16
-MAX_LATTICES = 1 << 16  # maximum number of words whose unigram probabilities are cached
+MAX_LATTICES = 65_536  # maximum number of words whose unigram probabilities are cached
 HASH_FACTOR = 0x9E3779B97F4A7C15  # odd, so its powers are never 0 modulo 2^64
 
 
@@ -104,7 +104,9 @@ class SubwordSampler:
         end = len(units)
         while end:
             arcs = lattice[end - 1]
-            end, piece, _ = arcs[bisect_right(arcs, uniform(), hi=len(arcs) - 1, key=itemgetter(2))]
+            end, piece, _ = arcs[
+                bisect_right(arcs, uniform(), key=itemgetter(2))
+            ]  # the last sum is 1
             pieces.append(piece)
         return pieces[::-1]
 

@@ -37,17 +37,9 @@ def misspell(text: str, random: Random) -> str:
         at = random.randrange(*random.choice(words).span())
         letter = text[at]
         behind = text[at + 1 :]
-        match random.randrange(4):
-            case 0:
-                changed = (
-                    behind[:1] + letter + behind[1:] if behind[:1].isalpha() else letter + behind
-                )
-            case 1:
-                changed = behind
-            case 2:
-                changed = letter + letter + behind
-            case _:
-                changed = random.choice(NEIGHBOURS.get(letter, letter)) + behind
+        swapped = behind[:1] + letter + behind[1:] if behind[:1].isalpha() else letter + behind
+        replaced = random.choice(NEIGHBOURS.get(letter, letter)) + behind
+        changed = random.choice((swapped, behind, letter + letter + behind, replaced))
         text = text[:at] + changed
     return text
 

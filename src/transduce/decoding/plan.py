@@ -161,10 +161,9 @@ class Plan:
         return list(groups.values())
 
     def translate(
-        self, translate: Callable[..., list[Translation]], numbers: Sequence[int] | None = None
+        self, translate: Callable[..., list[Translation]], numbers: Sequence[int]
     ) -> list[Translation]:
         """Translate `sentences` by `translate(some, options, numbers)`; messages show the texts' numbers."""
-        numbers = numbers or range(1, len(self._all) + 1)
         translated = []
         for group in self.groups:
             of_texts = [numbers[text] for text in group.texts]
@@ -303,9 +302,7 @@ class Plan:
             translations[place] for _, place in part.tries if not translations[place].text.strip()
         ):
             flags = tuple(dict.fromkeys((*part.flags, *empty.flags, EMPTY)))
-            result = replace(
-                empty, text=part.source, tokens=(), links=(), alternatives=(), flags=flags
-            )
+            result = replace(empty, text=part.source, tokens=(), links=(), flags=flags)
         for masked, place in part.tries:
             others = [other for other in translations[place].alternatives if other.text.strip()]
             candidates = [translations[place], *others]
@@ -360,7 +357,6 @@ class Plan:
         return replace(
             translation,
             text=restored.text,
-            alternatives=(),
             flags=(
                 *part.flags,
                 *translation.flags,
@@ -372,8 +368,6 @@ class Plan:
 
 def _without_links(translation: Translation) -> Translation:
     """Remove the links from a translation and its alternatives."""
-    if not (translation.links or translation.alternatives):
-        return translation
     return replace(
         translation, links=(), alternatives=tuple(map(_without_links, translation.alternatives))
     )

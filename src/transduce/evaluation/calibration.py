@@ -153,7 +153,7 @@ def calibration_error(probabilities: Floats, is_good: NDArray[np.bool_]) -> floa
 
 
 def _logistic(logits: Floats) -> Floats:
-    return 1 / (1 + np.exp(-logits.clip(-50, 50)))
+    return (1 + np.tanh(logits / 2)) / 2
 
 
 def regression(inputs: Floats, is_good: NDArray[np.bool_]) -> Floats:

@@ -106,8 +106,7 @@ def _validation(
     greedy = dataclasses.replace(config.decode, beam_size=1, **PLAIN_SEARCH)
 
     def validate(model: Seq2Seq) -> Validation | None:
-        direction = direction_of(pairs, config.data)
-        translator = Translator(TorchEngine([model]), tokenizer, greedy, directions=[direction])
+        translator = Translator(TorchEngine([model]), tokenizer, greedy)
         measured = _perplexity(translator.score(sources, references, masked=True), references)
         # A diverged model can't be searched.
         if config.data.symbols or math.isinf(measured.per_token):
@@ -116,7 +115,7 @@ def _validation(
             translation.text
             for translation in translator.translate_sentences([pair.source for pair in some])
         ]
-        by_name = metrics(config.data.bleu_tokenize, direction.target)
+        by_name = metrics(config.data.bleu_tokenize, direction_of(pairs, config.data).target)
         wanted = [[pair.target for pair in some]]
         scores = (by_name[name].corpus_score(outputs, wanted).score for name in ("BLEU", "chrF2"))
         return Validation(measured.per_token, *map(float, scores))

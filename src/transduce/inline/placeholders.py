@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, takewhile
 from typing import Literal, NamedTuple
 
+from transduce.config.schema import PLACEHOLDER_TOKENS
 from transduce.inline.events import (
     MARKUP_BLANKS,
     NO_BLANK,
@@ -30,7 +31,9 @@ Symbols = re.Pattern[str] | None  # see symbols.py
 # Opening quote -> closing quote.
 CLOSING_QUOTES = dict(zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", strict=True))
 # Characters after which, and beginnings before which, a blank may be needed. Vowel signs of Hindi are not in \w.
-BLANK_BEHIND = re.compile(rf"(?![{NO_BLANK}])[\w{VOWEL_SIGNS}{OTHER_STOPS}.,:;!?…%)\]}}>”’»]")
+BLANK_BEHIND = re.compile(
+    rf"(?![{NO_BLANK}])[\w{PLACEHOLDER_TOKENS}{VOWEL_SIGNS}{OTHER_STOPS}.,:;!?…%)\]}}>”’»]"
+)
 BLANK_BEFORE = re.compile(
     rf"[^\s.,:;!?…%)\]}}>”’»\"'{NO_BLANK}{OTHER_STOPS}]|[\"'](?![{NO_BLANK}])\w"
 )

@@ -244,8 +244,7 @@ class _Placing:
         """The span whose links have the highest sum of weights. Links outside of `inside` count as negative."""
         span = max(inside.values(), key=lambda link: link[2])[0]
         best = 0.0
-        run = 0.0  # the weight of the span that begins at `begin`
-        begin = 0
+        run = 0.0  # the weight of the span that begins at `begin`; 0 begins a span
         for i in range(min(inside), max(inside) + 1):
             word, _, weight = self.links[i]
             if run <= 0:

@@ -114,7 +114,7 @@ def _cut(paragraph: str, language: str) -> list[str]:
         if begin + WINDOW < len(paragraph):
             # The last sentence can continue behind the window.
             inner = [end for end in found if end < WINDOW]
-            found = [end for end in inner if end <= WINDOW - MARGIN] or inner[-1:]
+            found = [end for end in inner if end <= WINDOW - MARGIN] or inner[:1]
         ends += [begin + end for end in found]
         begin = ends[-1] if found else begin + WINDOW
     return [paragraph[begin:end] for begin, end in pairwise(ends)]

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -192,21 +193,17 @@ def _mark_repeated(staged: StagedPairs, rule: str, seen: SeenHashes) -> Numbers:
 def _count(staged: StagedPairs, pairs: Mapping[str, Numbers], cleaning: Cleaning) -> None:
     """Count the pairs that each rule left out. `pairs` contains the indices of the pairs left out after staging."""
     counts = {rule: left_out.number for rule, left_out in staged.left_out.items()}
-    first = {
-        rule: [(place, 0, origin) for place, origin in out.first]
-        for rule, out in staged.left_out.items()
-    }
+    first = {rule: [*left_out.first] for rule, left_out in staged.left_out.items()}
     for rule, numbers in pairs.items():
         if len(numbers):
             counts[rule] = counts.get(rule, 0) + len(numbers)
             some = numbers[:LINES_KEPT].tolist()
-            first.setdefault(rule, []).extend(
-                (pair, 1, o) for pair, o in zip(some, staged.origins(some), strict=True)
-            )
+            first.setdefault(rule, []).extend(zip(some, staged.origins(some), strict=True))
+    # What was left out before staging stays before the pair at its place.
     for entries in first.values():
-        entries.sort(key=lambda entry: entry[:2])
-    for rule, entries in sorted(first.items(), key=lambda item: item[1][0][:2]):
-        cleaning.add(rule, counts[rule], [origin for _, _, origin in entries])
+        entries.sort(key=itemgetter(0))
+    for rule, entries in sorted(first.items(), key=lambda item: item[1][0][0]):
+        cleaning.add(rule, counts[rule], [origin for _, origin in entries])
 
 
 def _hold_out(

@@ -26,7 +26,7 @@ class Replay(NamedTuple):
     corpora: Sequence[int]
     prepared: Prepared
     valid: Sequence[Pair]  # validation pairs with their directions
-    repeats: float = 1.0  # how often the corpora are repeated, to balance the back-translations that are left out
+    repeats: float  # how often the corpora are repeated, to balance the back-translations that are left out
 
     @classmethod
     def open(cls, data: DataConfig) -> Self:

@@ -195,7 +195,7 @@ class StagingWriter:
             first.append((position, origin))
         self._left_out[rule] = LeftOut(number + 1, first)
 
-    def finish(self, read: int = 0) -> StagedPairs:
+    def finish(self, read: int) -> StagedPairs:
         """Write INDEX, after the other files are closed. `read` is the number of pairs before cleaning."""
         index = {
             "tag": self._tag,

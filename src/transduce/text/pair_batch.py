@@ -28,15 +28,13 @@ class TextColumn:
     @cached_property
     def begins(self) -> Ints:
         """The index in `joined` at which each text begins."""
-        lengths = np.fromiter(map(len, self.texts), dtype=np.int64, count=len(self.texts)) + 1
+        lengths = np.fromiter(map(len, self.texts), dtype=np.int64) + 1
         return np.cumsum(lengths) - lengths
 
     @cached_property
     def lengths(self) -> Ints:
         """The number of characters of each text, without surrounding white space."""
-        return np.fromiter(
-            map(len, map(str.strip, self.texts)), dtype=np.int64, count=len(self.texts)
-        )
+        return np.fromiter(map(len, map(str.strip, self.texts)), dtype=np.int64)
 
     @cached_property
     def with_line_breaks(self) -> Ints:

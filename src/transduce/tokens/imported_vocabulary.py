@@ -72,10 +72,11 @@ class ImportedVocabulary(Vocabulary):
         surfaces: list[str | int] = [
             "" if token <= UNK else self._surface(self.listed[token]) for token in ids
         ]
-        first = next((place for place, surface in enumerate(surfaces) if surface != ""), 0)
-        piece = surfaces[first] if surfaces else 0
-        if isinstance(piece, str):
-            surfaces[first] = piece.removeprefix(SPACE)
+        for place, surface in enumerate(surfaces):
+            if surface != "":
+                if isinstance(surface, str):
+                    surfaces[place] = surface.removeprefix(SPACE)
+                break
         return piece_spans(surfaces)
 
     def _surface(self, piece: str) -> str | int:

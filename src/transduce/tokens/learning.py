@@ -46,9 +46,8 @@ def learn_model(
         raise _no_text()
     others = re.compile(f"[^ {re.escape(alphabet)}]")
     sentences = (others.sub(" ", part) for part in _sample(sides))
-    # hard_vocab_limit=False: a small corpus may not contain enough different pieces.
     more = {"user_defined_symbols": list(placeholder_tokens), "control_symbols": list(tags)}
-    return _train(sentences, kind, vocab_size, hard_vocab_limit=False, **more)
+    return _train(sentences, kind, vocab_size, **more)
 
 
 def extend_model(
@@ -91,9 +90,7 @@ def learn_symbols(texts: Collection[str]) -> bytes:
         raise _no_text()
     pieces = [SPACE + symbol for symbol in symbols]
     size = UNK + 1 + len(pieces) + BYTES
-    return _train(
-        iter([" ".join(symbols)]), "bpe", size, hard_vocab_limit=False, user_defined_symbols=pieces
-    )
+    return _train(iter([" ".join(symbols)]), "bpe", size, user_defined_symbols=pieces)
 
 
 def _no_text() -> UserError:
@@ -109,6 +106,7 @@ def _train(sentences: Iterator[str], kind: str, vocab_size: int, **options: Any)
         model_writer=model,
         model_type=kind,
         vocab_size=vocab_size,
+        hard_vocab_limit=False,  # a small corpus may not contain enough different pieces
         character_coverage=1.0,  # all characters that learn_model kept
         byte_fallback=True,
         pad_id=PAD,

@@ -89,7 +89,7 @@ class WordCache:
         """The ids of each word, after missing words have been added to the cache."""
         new = set(words).difference(self._place)
         self._size += sum(map(len, new))
-        if self._size > MAX_CACHED_CHARACTERS and self._place:
+        if self._size > MAX_CACHED_CHARACTERS:
             self._place.clear()
             self._pieces = pack([])
             new = set(words)

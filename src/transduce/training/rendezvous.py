@@ -74,20 +74,18 @@ def _store(rank: int) -> Any:
         raise UserError(f"MASTER_PORT is {port}; the highest port is 65535.")
     timeout = datetime.timedelta(seconds=JOIN_SECONDS)
     if not _has_torchrun():
-        return TCPStore(address, port, None, rank == 0, timeout, wait_for_workers=False)
+        return TCPStore(address, port, None, rank == 0, timeout)
     # torchrun's own store keeps the keys of earlier starts. It only serves to share a new store's address.
-    meeting = TCPStore(address, port, None, False, timeout, wait_for_workers=False)
+    meeting = TCPStore(address, port, None, False, timeout)
     if rank == 0:
-        store = TCPStore("localhost", 0, None, True, timeout, wait_for_workers=False)
+        store = TCPStore("localhost", 0, None, True, timeout)
         meeting.set("transduce/rank 0", f"{_own_address(address, port)} {store.port}")
         return store
     until = time.monotonic() + TORCHRUN_JOIN_SECONDS
     while True:
         address, number = meeting.get("transduce/rank 0").decode().split()
         try:
-            store = TCPStore(
-                address, int(number), None, False, STALE_TIMEOUT, wait_for_workers=False
-            )
+            store = TCPStore(address, int(number), None, False, STALE_TIMEOUT)
         except RuntimeError:
             if time.monotonic() > until:
                 raise

@@ -155,6 +155,5 @@ def settle_buckets(model: nn.Module, batch: Batch, train: TrainConfig) -> None:
 
     With three ranks or more, a sum in another order is rounded differently, and a resumed training would differ.
     """
-    sums = sums_of(model.train(), batch, train)
-    (0 * sums.loss).backward()
+    sums_of(model.train(), batch, train).loss.backward()
     model.zero_grad(set_to_none=True)

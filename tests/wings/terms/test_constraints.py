@@ -36,6 +36,7 @@ from transduce.wings.terms.constraints import (
     _joins,
 )
 from transduce.wings.terms.glossary import (
+    Constraint,
     Glossary,
     contains,
     word_boundaries,
@@ -204,6 +205,11 @@ def test_the_size_of_a_beam_by_hand():
         [1, 3],
     ]
     assert [made(*names).size for names in ((), ("a", "ab"), (".", "a ."))] == [4, 16, 20]
+    # Only signs, and scripts without spaces, may follow any token without a space.
+    spelt = [((7, 5), (5,)), ((7, 5, 6), (5, 6)), ((7, 6, 5), (6, 5)), ((7, 8, 5), (8, 5))]
+    kinds = BOUNDARIES._replace(first=(*BOUNDARIES.first, "unspaced"))
+    terms = [Constraint("", segmentations, "letter", "letter") for segmentations in spelt]
+    assert SentenceConstraints(terms, kinds, 9, 4, ()).lengths == [2, 3, 2, 2]
     assert made(*["ab"] * 9).size == 64 and made(*["ab"] * 9, beam_size=99).size == 99
 
 
@@ -215,6 +221,9 @@ def test_where_a_constraint_may_begin():
     own = SentenceConstraints([spaced], its.boundaries, 9, 4, ())
     assert own.steps(NOTHING, 4) == {7: [(0, (5,))]}
     assert own.steps(NOTHING, BOS) == own.steps(NOTHING, 5) == {7: [(0, (5,))], 5: [(0, ())]}
+    for first in ("unspaced", "sign"):
+        anywhere = SentenceConstraints([spaced._replace(first=first)], its.boundaries, 9, 4, ())
+        assert anywhere.steps(NOTHING, 4) == own.steps(NOTHING, BOS)
     met = Progress(frozenset({0}), frozenset())
     assert own.steps(met, BOS) == {}
     begun = Progress(frozenset(), frozenset({(0, (5,))}))
@@ -249,3 +258,54 @@ def test_candidates_are_the_best_of_each_hypothesis_and_of_all():
     steps = [[{}, {2: [(0, ())], 4: [(1, ())]}]]
     found = _candidates(totals, steps, 2)[0].tolist()
     assert found == [3, 9, EOS, 5 + EOS, 7, 9, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("seed", "beam_size", "asked", "limits", "sharpness"),
+    [
+        (406, 2, [["a ."], [], ["a"]], [5, 3, 4], 0.3),
+        (1603, 2, [["ab"], ["a .", "ab"], ["a ."]], [5, 5, 3], 0.3),
+        (1918, 2, [[".", "ab", "a"], ["."], ["a ."]], [6, 3, 3], 1),
+        (1995, 3, [["."], ["a", "a ."], ["a .", "a", "ab"]], [3, 5, 9], 8),
+    ],
+)
+def test_sentences_with_more_terms_do_not_change_the_others(
+    seed, beam_size, asked, limits, sharpness
+):
+    """Each sentence has its own beam size, and chooses from as many candidates as alone."""
+
+    def search(places: list[int]) -> list[list[Hypothesis]]:
+        its = [limits[i] for i in places]
+        constraints = [[CONSTRAINTS[name] for name in asked[i]] for i in places]
+        selector = ConstraintSelector(constraints, BOUNDARIES, its, beam_size)
+        stepper = Chance([seed + i for i in places], len(PIECES), sharpness)
+        return beam_search(stepper, its, beam_size=beam_size, selector=selector)
+
+    assert search([0, 1, 2]) == [search([i])[0] for i in range(3)]
+
+
+def test_the_choice_of_hypotheses_by_hand():
+    """The groups supply open hypotheses in turn; an end must be among the best two that have all terms."""
+    its = made("a", limit=3, beam_size=1)
+    assert its.size == 2
+    hypotheses = [[BOS, 5], [BOS, 4]]
+    begun = its.advance(NOTHING, its.steps(NOTHING, BOS), 4)
+
+    def choose(end: float) -> tuple[list[list[int]], list[list[int]]]:
+        its.progress = {(BOS, 5): NOTHING, (BOS, 4): begun}
+        steps = its.prepare(hypotheses, torch.zeros(2, 8))
+        # "b" with its end, "b", "ba"; then "a" with its end, "ab", "a.", "a ", and one without probability.
+        values = {2: -0.1, 5: -0.2, 4: -0.9, 10: end, 13: -0.25, 14: -2.0, 15: -1.0, 12: -torch.inf}
+        ending, going_on = its.choose(hypotheses, steps, values, 8)
+        assert [*its.progress] == [(*hypotheses[place // 8], place % 8) for place in going_on]
+        return ending, going_on
+
+    assert choose(-0.3) == ([10], [4, 5])
+    assert its.progress[BOS, 5, 4] == begun and its.progress[BOS, 5, 5] == NOTHING
+    assert choose(-0.95) == ([10], [4, 5]) and choose(-1.1) == ([], [4, 5])
+    its.size = 4
+    assert choose(-1.1) == ([10], [4, 5, 15, 13])
+    its.limit = 2  # no room for the token that "b" and "ab" lack
+    assert choose(-1.1) == ([10], [4, 15, 14])
+    its.limit = 1  # only an end
+    assert choose(-1.1)[0] == [10]

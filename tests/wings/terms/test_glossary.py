@@ -162,6 +162,7 @@ def test_a_term_does_not_end_inside_a_word():
             "\u200fשלום\u200f cafe\u0301 \u2066ca\u00adfé\u2069",
             ["y", "x", "x"],
         ),
+        ([("\u200f", "x")], "\u200e dog", []),
         ([], "dog", []),
         ([("dog", "Hund")], "", []),
     ],
@@ -274,9 +275,12 @@ def test_mistakes_in_glossaries_are_named(tmp_path):
         "# Glossary in tab-separated format -*- coding: utf-8 -*-\ndog\tHund\t\n", encoding="utf-8"
     )
     assert read_glossary(str(file), ("en", "de")) == [Term("dog", "Hund")]  # OmegaT's
-    file.write_text("dog\tHund\ncat\t \n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"terms.tsv:2: expected a source term and its translation"):
-        read_glossary(str(file), ("en", "de"))
+    file.write_text("dog\tHund\n \t \n", encoding="utf-8")
+    assert read_glossary(str(file), ("en", "de")) == [Term("dog", "Hund")]
+    for line in ("cat\t ", " \tKatze", "cat\t", "\tKatze"):
+        file.write_text(f"dog\tHund\n{line}\n", encoding="utf-8")
+        with pytest.raises(UserError, match=r"terms.tsv:2: expected a source term and its transl"):
+            read_glossary(str(file), ("en", "de"))
     file.write_text("\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"terms.tsv has no terms\. Write one in each line of a"):
         read_glossary(str(file), ("en", "de"))

@@ -1,17 +1,12 @@
 """Whether a term replaces words or signs of the free translation, or was only added to it."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from transduce.decoding.types import (
     Link,
     Translation,
 )
-from transduce.system.errors import UserError
-from transduce.wings.terms import enforce
 from transduce.wings.terms.glossary import (
-    Constraint,
     Match,
     segment,
 )
@@ -31,6 +26,8 @@ from transduce.wings.terms.placement import _overlap, _rivals, forbidden, is_add
         ("Hunde & T-Shirt Katzen", "Hunde & Katzen", "T-Shirt", True),
         ("Der Hund sieht. Hund erblickt.", "Der Hund sieht.", "Hund erblickt", True),
         ("Der Hund erblickt.", "Der Hund sieht.", "Hund erblickt", False),
+        ("Plan B gilt.", "Plan A gilt.", "B", False),
+        ("Plan A gilt. B.", "Plan A gilt.", "B", True),
     ],
 )
 def test_a_term_that_replaces_a_sign_is_not_added(text, free, target, added):
@@ -71,6 +68,46 @@ def test_the_rival_of_a_term_is_the_word_that_is_linked_to_its_source(translatio
     )
 
 
+DOG, RUNS = (2, 5), (6, 10)  # in "A dog runs."
+
+
+@pytest.mark.parametrize(
+    ("translation", "links", "rivals"),
+    [
+        # The strongest link of a word counts, whatever its place.
+        ("Hund", [("Hund", DOG, 0.3), ("Hund", RUNS, 0.6)], {}),
+        ("Hund", [("Hund", RUNS, 0.6), ("Hund", DOG, 0.3)], {}),
+        ("Hund", [("Hund", RUNS, 0.3), ("Hund", DOG, 0.6)], {"Pudel": "Hund"}),
+        # Of several words, the one with the strongest link is the rival.
+        ("Hund Köter", [("Hund", DOG, 0.4), ("Köter", DOG, 0.8)], {"Pudel": "Köter"}),
+        ("Hund Köter", [("Hund", DOG, 0.8), ("Köter", DOG, 0.4)], {"Pudel": "Hund"}),
+        # Signs are no rivals, and neither are words of the term, in any case.
+        (", 犬", [(",", DOG, 0.9)], {}),
+        (", 犬", [(",", DOG, 0.9), ("犬", DOG, 0.1)], {"Pudel": "犬"}),
+        ("PUDEL", [("PUDEL", DOG, 0.9)], {}),
+        ("Hund", [], {}),
+    ],
+)
+def test_the_rival_is_the_word_with_the_strongest_link(translation, links, rivals):
+    made = tuple(
+        Link(source, (translation.index(word), translation.index(word) + len(word)), weight)
+        for word, source, weight in links
+    )
+    found = _rivals(Translation(translation, 0.0, (), links=made), [Match(DOG, "Pudel")])
+    assert found == rivals
+
+
+def test_each_term_has_its_own_rival():
+    text = "Ein Hund rennt."
+    links = (
+        link("A dog runs.", "dog", "Hund", 0.5, text),
+        link("A dog runs.", "runs", "rennt", 0.5, text),
+    )
+    terms = [Match(DOG, "Pudel"), Match(RUNS, "läuft"), Match((0, 1), "Der")]
+    found = _rivals(Translation(text, 0.0, (), links=links), terms)
+    assert found == {"Pudel": "Hund", "läuft": "rennt"}
+
+
 @pytest.mark.parametrize(
     ("text", "term", "rival", "added"),
     [
@@ -103,37 +140,3 @@ def test_neighbours_do_not_overlap():
     pairs = ((0, 2), (2, 4)), ((0, 3), (2, 4)), ((1, 2), (0, 4)), ((0, 1), (3, 4))
     assert [_overlap(one, other) for one, other in pairs] == [False, True, True, False]
     assert [_overlap(other, one) for one, other in pairs] == [False, True, True, False]
-
-
-def test_only_sentences_whose_term_was_added_are_searched_again(monkeypatch):
-    """The term of the first sentence stands beside its rival; that of the second replaced it."""
-    texts = {(1,): "Ein Hund Köter läuft.", (2,): "Ein Hund läuft.", (3,): "Ein Köter läuft."}
-    decode = SimpleNamespace(decode=lambda rows: [texts[row] for row in rows])
-    rivals = {0: {"Köter": "Hund"}, 1: {"Köter": "Hund"}}
-    monkeypatch.setattr(enforce, "find_rivals", lambda *_: rivals)
-    translator = SimpleNamespace(tokenizer=decode)
-    matches = {i: [SimpleNamespace(target="Köter")] for i in (0, 1)}
-    free = {i: SimpleNamespace(tokens=(2,)) for i in (0, 1)}
-    found = {i: [SimpleNamespace(tokens=(at,))] for i, at in ((0, 1), (1, 3))}
-    assert enforce._added(translator, None, None, matches, free, found) == {0: rivals[0]}
-
-
-def test_terms_are_no_longer_than_a_translation():
-    """Two terms have three tokens behind a space; their other spellings do not count."""
-    terms = [
-        Constraint(text, spelt, "letter", "letter")
-        for text, spelt in (("ab", ((1, 2), (3,))), ("c", ((4,), (5, 6, 7))))
-    ]
-    sentences = SimpleNamespace(sources=[[1]], numbers=[5])
-    for limit, most, said in (
-        (3, None, ""),
-        (2, None, "or raise decode"),
-        (2, 2, "Shorten the terms"),
-    ):
-        translator = SimpleNamespace(limit=lambda _, limit=limit: limit, max_tokens=most)
-        if said:
-            with pytest.raises(UserError, match=r"Text 5: the terms .* \(ab, c\)") as error:
-                enforce._check_limits(translator, sentences, {0: terms})
-            assert said in str(error.value) and (most is None) == ("raise" in str(error.value))
-        else:
-            enforce._check_limits(translator, sentences, {0: terms})

@@ -122,7 +122,7 @@ class SentenceConstraints:
         The groups supply open hypotheses in turn. A hypothesis can end only if it is among the best `size` candidates
         that meet all constraints.
         """
-        room = self.limit - len(hypotheses[0])  # room for tokens after the next one
+        room = max(0, self.limit - len(hypotheses[0]))  # for tokens after the next one
         groups: dict[int, list[int]] = {}
         after: dict[int, Progress] = {}
         for place in sorted(
@@ -134,7 +134,7 @@ class SentenceConstraints:
             if token != EOS:
                 after[place] = written = self.advance(written, steps[place // v], token)
             missing = self.missing(written)
-            if missing <= (0 if token == EOS else room):
+            if missing <= room:  # an end that lacks tokens is in no queue below
                 groups.setdefault(missing, []).append(place)
         ending = [place for place in groups.get(0, [])[: self.size] if place % v == EOS]
         queues = [[p for p in groups[missing] if p % v != EOS] for missing in sorted(groups)]
@@ -165,7 +165,7 @@ class ConstraintSelector:
     @property
     def beam_size(self) -> int:
         """The largest beam size that any sentence needs."""
-        return max((sentence.size for sentence in self.sentences), default=1)
+        return max(sentence.size for sentence in self.sentences)
 
     def select(self, sentences: Tensor) -> None:
         """Keep only the sentences with the indices `sentences`."""

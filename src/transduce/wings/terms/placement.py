@@ -51,7 +51,7 @@ def _rivals(translation: Translation, matches: Sequence[Match]) -> Rivals:
         own = {
             span
             for span, (_, source) in best.items()
-            if _overlap(source, match.span) and _is_word(words[span])
+            if _overlap(source, match.span) and _begins_word(words[span][0])
         }
         if own:
             rival = words[max(own, key=lambda span: best[span][0])]
@@ -86,11 +86,11 @@ def forbidden(tokenizer: Tokenizer, rivals: Rivals, terms: Sequence[Constraint])
 
 
 def _words(text: str) -> list[str]:
-    return [text[begin:end] for begin, end in spans_of(text) if _is_word(text[begin:end])]
+    return [text[begin:end] for begin, end in spans_of(text) if _begins_word(text[begin])]
 
 
-def _is_word(text: str) -> bool:
-    return kind(text[:1]) in ("letter", "unspaced")
+def _begins_word(character: str) -> bool:
+    return kind(character) in ("letter", "unspaced")
 
 
 def _overlap(one: Span, other: Span) -> bool:
