@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 from transduce.config.schema import ModelConfig, RunConfig, model_options
 from transduce.decoding.types import Refusal
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.tree_symbols import are_of_trees
 
 # The file in a model folder whose two sides share one SentencePiece model.
@@ -31,14 +31,12 @@ VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that
     "model.rms_norm":          [None,            None,             (False,),         None,            (False,)],
     "model.bias":              [None,            None,             (True,),          None,            (True,)],
     "model.source_vocab_size": [None,            ZERO,             None,             None,            None],
-    "data.directions":         [None,            ((),),            None,             None,            None],
     "model.positions":         [None,            None,             ("sinusoidal",),  NOT_SHIFTED,     ("t2t",)],
     "model.zero_start":        [None,            None,             (False,),         (False,),        (True,)],
 }  # fmt: skip
 MARIAN_OPTIONS = "it needs a model trained with model.positions=t2t and model.zero_start=true"
 REASONS_BY_OPTION = {
     "model.kind": "it supports Transformers only, not model.kind = {}",
-    "data.directions": "it can't give the target language to a model with several directions (data.directions)",
     "model.source_vocab_size": "it needs one vocabulary for both languages (data.joint=true)",
 }
 
@@ -72,6 +70,8 @@ def refuse(form: Format, folder: Path, config: RunConfig) -> Refusal | None:
         return Refusal("it can't restrict a parser's output to well-formed trees")
     if refusal := refuse_config(form, config):
         return refusal
+    if form == "argos" and len(config.data.directions) > 1:
+        return Refusal("a package has one direction", Hint("Choose it, as in --direction en-de."))
     if form == "argos" and not (vocabulary := folder / JOINT_VOCABULARY).exists():
         return Refusal(
             f"it needs one SentencePiece model for both languages, but {vocabulary} is missing"

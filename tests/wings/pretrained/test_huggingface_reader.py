@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from transduce import model_folder
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.wings.export.exporting import export
 from transduce.wings.pretrained import huggingface_reader
 from transduce.wings.pretrained.huggingface_reader import read
 from transduce.wings.pretrained.importing import import_model
@@ -237,3 +239,28 @@ def test_stored_positions_must_be_those_of_the_family(originals, tmp_path):
     save_file({**weights, name: table.roll(1, 0)}, folder / "model.safetensors")
     with pytest.raises(UserError, match="is not the table of sinusoids of this family"):
         read(folder, "en", "de")
+
+
+def test_tags_go_into_exports(originals, tmp_path):
+    """Per sentence in one batch; a package of Argos Translate has one direction, and adds both tags itself."""
+    import_model(originals("NLLB-200"), tmp_path / "model", "en,de", "de,fr")
+    given = [pair for pair in pairs(80) if pair.direction in ("en-de", "en-fr")]
+    found = export(tmp_path / "model", "ctranslate2", tmp_path / "out", pairs=given)
+    assert found and found.identical == found.sentences == len(given)
+    text = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert 'target_prefix=[["<<de>>"]]' in text and '["<<en>>"] + source.encode' in text
+    with pytest.raises(UserError, match=r"a package has one direction\. .*--direction en-de"):
+        export(tmp_path / "model", "argos", tmp_path / "package")
+    with pytest.raises(UserError, match=r"no direction fr-de\. Choose one of en-de, en-fr, de-fr"):
+        export(tmp_path / "model", "argos", tmp_path / "package", direction="fr-de")
+    found = export(
+        tmp_path / "model", "argos", tmp_path / "package", pairs=given, direction="en-fr"
+    )
+    assert found and found.identical == found.sentences == len(given) // 2
+    with zipfile.ZipFile(tmp_path / "package" / "translate-en_fr-1_0.argosmodel") as archive:
+        described = json.loads(archive.read("translate-en_fr-1_0/metadata.json"))
+    assert (described["from_code"], described["to_code"]) == ("en", "fr")
+    assert described["target_prefix"] == "<<fr>>"
+    for form in ("huggingface", "onnx", "marian"):
+        with pytest.raises(UserError, match=r"does not support|needs a model trained with"):
+            export(tmp_path / "model", form, tmp_path / form)

@@ -3,13 +3,14 @@
 The package is a zip archive of one folder with metadata.json, sentencepiece.model, README.md and model/.
 """
 
+import json
 import tempfile
 import zipfile
 from pathlib import Path
 
 from transduce.model_folder import CARD, Bundle
 from transduce.system.files import to_json
-from transduce.text.languages import language_name
+from transduce.text.languages import Direction, language_name
 from transduce.wings.export import ctranslate2
 from transduce.wings.export.parity import Runner
 from transduce.wings.export.readme import fill
@@ -29,6 +30,8 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
     """Write the package; raises UserError if ctranslate2 is missing or doesn't support `compute_type`."""
     name = _name(model)
     data = model.config.data
+    tokenizer = model.tokenizer
+    direction = Direction(data.source, data.target) if data.directions else None
     metadata = {
         "package_version": PACKAGE_VERSION,
         "argos_version": MIN_ARGOS_VERSION,
@@ -38,10 +41,18 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
         "to_name": language_name(data.target),
         "type": "translate",
     }
+    tags = tokenizer.source.pieces(tokenizer.toward(str(direction)).tags) if direction else []
+    if len(tags) > 1:  # the first is for the decoder
+        metadata["target_prefix"] = tags[0]
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         root = Path(temporary)
         (root / "model").mkdir()
         ctranslate2.write(model, root / "model", compute_type)
+        if tags:  # Argos Translate adds none, but CTranslate2 begins each source with this piece
+            file = root / "model" / "config.json"
+            config = json.loads(file.read_bytes())
+            config |= {"add_source_bos": True, "bos_token": tags[-1]}
+            file.write_text(to_json(config), encoding="utf-8")
         (root / "model" / ctranslate2.JOINT_MODEL).rename(root / ctranslate2.JOINT_MODEL)
         (root / "metadata.json").write_text(to_json(metadata), encoding="utf-8")
         title = f"{metadata['from_name']} - {metadata['to_name']}"
@@ -62,7 +73,7 @@ def open_runner(folder: Path) -> Runner:
         [root] = Path(unpacked).iterdir()
         pieces = root / ctranslate2.JOINT_MODEL
         # Reads all files before they are deleted.
-        return ctranslate2.runner(root / "model", pieces, pieces)
+        return ctranslate2.runner(root / "model", pieces, pieces, adds_tags=True)
 
 
 def _name(model: Bundle) -> str:

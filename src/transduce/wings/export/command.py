@@ -10,7 +10,14 @@ from transduce.wings.formats import Format
 
 
 def export(
-    model: Path, /, *, to: Format, out: Path, compute_type: str = "float32", valid: Files = ()
+    model: Path,
+    /,
+    *,
+    to: Format,
+    out: Path,
+    compute_type: str = "float32",
+    valid: Files = (),
+    direction: str = "",
 ) -> None:
     """Convert a model to another program's format, and compare the translations of the model and the export.
 
@@ -23,6 +30,7 @@ def export(
             huggingface (a Marian model for transformers), onnx or marian.
         out: The folder to write.
         compute_type: Number type for ctranslate2 and argos: float32, int8, int8_float32, int16, float16 or bfloat16.
+        direction: For argos, the direction of a multilingual model, such as en-de; a package has one direction.
         valid: Text for the comparison: two text files or one bilingual file; by default text held out from training.
     """
     from transduce import model_folder  # imports torch: too slow for --help
@@ -31,7 +39,7 @@ def export(
 
     began = time.monotonic()
     data = model_folder.read_config(model).data
-    parity = run(model, to, out, compute_type, pairs_in(valid, data))
+    parity = run(model, to, out, compute_type, pairs_in(valid, data), direction)
     for line in report(parity, FORMS[to].title):
         print(line)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())

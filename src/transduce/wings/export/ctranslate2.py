@@ -37,8 +37,21 @@ def usage(model: Bundle) -> str:
         max_extra_tokens=decode.max_extra_tokens,
         most=max_positions(model.config.model) - 1,
         plain="" if joint else f'.replace("{SPACE}", " ").strip()',
-        **about_tags(tokenizer.source.tags, '["{0}"] + '),
+        **_about_tags(model),
     )
+
+
+def _about_tags(model: Bundle) -> dict[str, str]:
+    """What the text says about the tags of a multilingual model, which may also begin each translation."""
+    tokenizer = model.tokenizer
+    tags = about_tags(tokenizer.source.tags, '["{0}"] + ')
+    if not tokenizer.has_own_tags:
+        return {**tags, "prefix": "", "begin": ""}
+    data = model.config.data
+    target, source = tokenizer.source.pieces(tokenizer.into(data.target, data.source).tags)
+    prefix = f'    target_prefix=[["{target}"]] * len(pieces),  # the target language\n'
+    said = tags["tags"].replace("target language", "own language")
+    return {"tag": f'["{source}"] + ', "tags": said, "prefix": prefix, "begin": "[1:]"}
 
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:
@@ -66,8 +79,11 @@ def open_runner(folder: Path) -> Runner:
     return runner(folder, folder / source, folder / target)
 
 
-def runner(model: Path, *pieces: Path) -> Runner:
-    """Open a converted model for greedy translation; `pieces` are the SentencePiece models of source and target."""
+def runner(model: Path, *pieces: Path, adds_tags: bool = False) -> Runner:
+    """Open a converted model for greedy translation; `pieces` are the SentencePiece models of source and target.
+
+    `adds_tags`: CTranslate2 itself begins each source with its tag.
+    """
     import ctranslate2
 
     joint = pieces[0] == pieces[1]
@@ -75,19 +91,29 @@ def runner(model: Path, *pieces: Path) -> Runner:
     source, target = (sentencepiece.SentencePieceProcessor(model_file=str(path)) for path in pieces)
     translator = ctranslate2.Translator(str(model), inter_threads=cores(), intra_threads=1)
 
-    def translate(pairs: Sequence[Pair], tags: Sequence[str], max_tokens: int) -> list[Output]:
+    def translate(
+        pairs: Sequence[Pair], tags: Sequence[Sequence[str]], max_tokens: int
+    ) -> list[Output]:
         rows = source.encode([pair.source for pair in pairs], out_type=str)
+        if not adds_tags:
+            rows = [[*its[-1:], *row] for its, row in zip(tags, rows, strict=True)]
+        # Of two tags, the first is for the decoder.
+        begin = int(any(len(its) > 1 for its in tags))
         results = translator.translate_batch(
-            [[tag, *row] if tag else row for tag, row in zip(tags, rows, strict=True)],
+            rows,
+            target_prefix=[its[:1] for its in tags] if begin else None,
             beam_size=1,
-            max_decoding_length=max_tokens,
+            max_decoding_length=max_tokens + begin,
             min_decoding_length=0,
             max_input_length=0,
             max_batch_size=2048,
             batch_type="tokens",
         )
-        translations = [result.hypotheses[0] for result in results]
-        decoded = map(target.decode, translations)
+        translations = [result.hypotheses[0][begin:] for result in results]
+        silent = {piece for its in tags for piece in its} if begin else set[str]()
+        decoded = (
+            target.decode([piece for piece in each if piece not in silent]) for each in translations
+        )
         plain = decoded if joint else (text.replace(SPACE, " ").strip() for text in decoded)
         return [Output(*each) for each in zip(translations, plain, strict=True)]
 

@@ -1,6 +1,7 @@
 """Exports a trained model to another format if the export translates like the model."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from transduce.config.schema import RunConfig
 from transduce.model_folder import Bundle
 from transduce.system.errors import Hint, UserError
 from transduce.system.files import MANIFEST, verify, write_folder
+from transduce.text.languages import Direction
 from transduce.text.pairs import Pair, first_of_each_direction
 from transduce.training.card import card
 from transduce.wings.export import argos, ctranslate2, huggingface, marian_files, onnx
@@ -51,25 +53,32 @@ FORMS: dict[Format, Form] = {
 
 
 def export(
-    folder: Path, form: Format, out: Path, compute_type: str = FLOAT32, pairs: Sequence[Pair] = ()
+    folder: Path,
+    form: Format,
+    out: Path,
+    compute_type: str = FLOAT32,
+    pairs: Sequence[Pair] = (),
+    direction: str = "",
 ) -> Parity | None:
     """Export a model to the new folder `out`, and compare the translations of the model and the export.
 
-    Without `pairs`, the comparison uses text held out from training. Returns None if the other program is not
-    installed. Raises UserError if the model can't be exported or
-    if the translations differ.
+    Without `pairs`, the comparison uses text held out from training. `direction`, such as en-de, chooses one of a
+    multilingual model. Returns None if the other program is not installed. Raises UserError if the model can't be
+    exported or if the translations differ.
     """
-    config = model_folder.read_config(folder)
+    config = in_direction(model_folder.read_config(folder), direction)
     _check(folder, config, form, compute_type)
     other = FORMS[form]
     with write_folder(
         out, model_folder.describe(folder).size if compute_type == FLOAT32 else 0
     ) as aside:
         verify(folder, hashes=True, but=(model_folder.CARD,))
-        model = model_folder.load(folder)
+        model = model_folder.load(folder)._replace(config=config)
         other.write(model, aside, compute_type)
         given = first_of_each_direction(pairs, MAX_COMPARED_SENTENCES)
         sentences = given or held_out(model, MAX_COMPARED_SENTENCES)
+        if direction:
+            sentences = [pair for pair in sentences if pair.direction == direction]
         runner = other.open_runner(aside)
         parity = None
         if runner:
@@ -85,6 +94,23 @@ def export(
         )
         (aside / model_folder.CARD).write_text(text, encoding="utf-8")
     return parity
+
+
+def in_direction(config: RunConfig, direction: str) -> RunConfig:
+    """The configuration of a multilingual model for one of its directions. Raises UserError if the model lacks it."""
+    if not direction:
+        return config
+    known = config.data.directions
+    if direction not in known:
+        raise UserError(
+            f"The model has no direction {direction}.",
+            Hint(f"Choose one of {', '.join(known)}.")
+            if known
+            else Hint("Leave the direction out."),
+        )
+    source, target = Direction.parse(direction)
+    data = replace(config.data, directions=(direction,), source=source, target=target)
+    return replace(config, data=data)
 
 
 def report(parity: Parity | None, title: str) -> list[str]:
@@ -103,7 +129,7 @@ def _check(folder: Path, config: RunConfig, form: Format, compute_type: str) -> 
         others = formats(folder, config)
         raise UserError(
             f"{folder} can't be exported to {form}: {why.reason}.",
-            Hint(f"Choose another format: {', '.join(others)}.") if others else None,
+            why.hint or (Hint(f"Choose another format: {', '.join(others)}.") if others else None),
         )
     if compute_type != FLOAT32 and not FORMS[form].quantises:
         others = [each for each in formats(folder, config) if FORMS[each].quantises]

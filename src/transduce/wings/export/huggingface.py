@@ -70,8 +70,10 @@ def open_runner(folder: Path, forbidden: Sequence[int] = ()) -> Runner:
         str(folder), local_files_only=True, torch_dtype=torch.float32
     ).eval()
 
-    def translate(pairs: Sequence[Pair], tags: Sequence[str], max_tokens: int) -> list[Output]:
-        texts = [tag + pair.source for tag, pair in zip(tags, pairs, strict=True)]
+    def translate(
+        pairs: Sequence[Pair], tags: Sequence[Sequence[str]], max_tokens: int
+    ) -> list[Output]:
+        texts = ["".join(its) + pair.source for its, pair in zip(tags, pairs, strict=True)]
         lengths = [len(tokenizer(text).input_ids) for text in texts]
         outputs = [Output([], "")] * len(texts)
         for batch in batches(lengths, BATCH_TOKENS):

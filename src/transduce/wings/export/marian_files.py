@@ -179,11 +179,13 @@ def open_runner(folder: Path) -> Runner | None:
         split = open_model(Path(models[0]).read_bytes()).encode_as_pieces
     join = open_model(Path(models[-1]).read_bytes()).decode_pieces
 
-    def translate(pairs: Sequence[Pair], tags: Sequence[str], max_tokens: int) -> list[Output]:
+    def translate(
+        pairs: Sequence[Pair], tags: Sequence[Sequence[str]], max_tokens: int
+    ) -> list[Output]:
         texts = [pair.source for pair in pairs]
         if split:
             texts = [" ".join(split(text)) for text in texts]
-        tagged = [" ".join(filter(None, each)) for each in zip(tags, texts, strict=True)]
+        tagged = [" ".join([*its, text]) for its, text in zip(tags, texts, strict=True)]
         shortest = min(len(text.split()) for text in tagged)
         translator = pymarian.Translator(
             models=[str(folder / name) for name in described["models"]],

@@ -48,8 +48,8 @@ class Output(NamedTuple):
 class Runner(NamedTuple):
     """A model opened in another program, ready to translate greedily."""
 
-    # Arguments: pairs whose sources to translate, the tags of their target languages, maximum tokens of a translation.
-    translate: Callable[[Sequence[Pair], Sequence[str], int], list[Output]]
+    # Arguments: pairs whose sources to translate, the tags that begin them, maximum tokens of a translation.
+    translate: Callable[[Sequence[Pair], Sequence[Sequence[str]], int], list[Output]]
     compute_type: str  # number type that the program uses on this machine
 
 
@@ -98,7 +98,9 @@ def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact:
     sources = encode_sources(model.tokenizer, pairs)
     ours = translator.translate_pairs(pairs)
     limits = [translator.limit(source) for source in sources]
-    tags = [model.tokenizer.tag_of(target_of(pair.direction)) for pair in pairs]
+    tags = [
+        model.tokenizer.source.pieces(model.tokenizer.toward(pair.direction).tags) for pair in pairs
+    ]
     outputs = runner.translate(pairs, tags, max(limits))
     theirs = [
         output._replace(pieces=output.pieces[:limit])

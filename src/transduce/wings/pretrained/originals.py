@@ -37,15 +37,19 @@ def open_original(folder: Path, imported: Original) -> Runner:
     ours = {row: token for token, row in enumerate(rows) if token not in (PAD, BOS, UNK)}
     never = sorted({*range(network.config.vocab_size)} - ours.keys())
 
-    def translate(pairs: Sequence[Pair], tags: Sequence[str], max_tokens: int) -> list[Output]:  # noqa: ARG001
+    ids = {piece: token for token, piece in enumerate(tokenizer.source.all_pieces())}
+
+    def translate(
+        pairs: Sequence[Pair], tags: Sequence[Sequence[str]], max_tokens: int
+    ) -> list[Output]:
         sources = []
-        for pair in pairs:
-            before = [rows[token] for token in tokenizer.toward(pair.direction).tags]
-            ids = splitter(pair.source, add_special_tokens=False).input_ids
-            if not ours.keys() >= {*ids}:  # pieces that the import left out
+        for pair, its in zip(pairs, tags, strict=True):
+            before = [rows[ids[tag]] for tag in its]
+            text = splitter(pair.source, add_special_tokens=False).input_ids
+            if not ours.keys() >= {*text}:  # pieces that the import left out
                 [own] = tokenizer.encode_source([pair.source])
-                ids = [rows[token] for token in own]
-            sources.append([*before, *ids, rows[EOS]])
+                text = [rows[token] for token in own]
+            sources.append([*before, *text, rows[EOS]])
         outputs = [Output([], "")] * len(sources)
         for batch in batches([len(source) for source in sources], BATCH_TOKENS):
             some = [sources[i] for i in batch]
