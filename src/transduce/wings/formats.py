@@ -71,7 +71,9 @@ def refuse(form: Format, folder: Path, config: RunConfig) -> Refusal | None:
     if refusal := refuse_config(form, config):
         return refusal
     if form == "argos" and len(config.data.directions) > 1:
-        return Refusal("a package has one direction", Hint("Choose it, as in --direction en-de."))
+        return Refusal(
+            "a package has one direction", Hint.about("Choose one, such as en-de.", "direction")
+        )
     if form == "argos" and not (vocabulary := folder / JOINT_VOCABULARY).exists():
         return Refusal(
             f"it needs one SentencePiece model for both languages, but {vocabulary} is missing"

@@ -38,7 +38,7 @@ def choose_languages(folder: Path, title: str, first: int, sources: str, targets
     if not sources or not targets:
         raise UserError(
             f"The model has {count(len(rows), 'language')}: {_shown(rows)}. Choose those that you need.",
-            "For example, --from en --to de,fr.",
+            "Separate their codes by commas, as in de,fr.",
             "" if sources else "data.source",
             "" if targets else "data.target",
         )

@@ -41,7 +41,8 @@ def trimmed(model: bytes, texts: Sequence[str], size: int) -> bytes:
     if len(characters) > size:
         raise UserError(
             f"The characters of these scripts alone are {len(characters):,} pieces.",
-            f"Keep at least as many: --trim {len(characters)}.",
+            f"Keep at least {len(characters)}.",
+            "trim",
         )
     by_frequency = [piece for piece, _ in _counts(model, texts).most_common() if piece in normal]
     order = dict.fromkeys([*sorted(characters), *by_frequency, *filter(known.__contains__, normal)])
