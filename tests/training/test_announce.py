@@ -9,7 +9,7 @@ import torch
 
 from transduce.config.schema import DataConfig, ModelConfig, RunConfig, TrainConfig
 from transduce.config.settings import FROM_SIZES, Settings
-from transduce.config.size_table import FEW_PAIRS, PLANNED_SHARE
+from transduce.config.size_table import PLANNED_SHARE, USEFUL_PAIRS
 from transduce.model.build import build
 from transduce.preparation.prepared import Facts
 from transduce.training import distributed
@@ -184,16 +184,29 @@ def test_a_small_corpus_and_options_without_effect_are_named():
     chosen = Settings.of({"train.patience": 3, "train.select_by": "bleu"})
     small = replace(FACTS, held_out=0)
     found = list(_warnings(small, chosen, CONFIG, TRIAL, True))
-    assert len(found) == 3 and found[0].startswith("A corpus of 300 pairs is too small to learn")
-    assert found[1:] == [
+    assert len(found) == 4 and found[0].startswith("A corpus of 300 pairs is too small to learn")
+    assert found[2:] == [
         "There is no validation set, so train.patience (3) has no effect.",
         "There is no validation set, so train.select_by (bleu) has no effect.",
     ]
     assert len(list(_warnings(FACTS, chosen, CONFIG, TRIAL, False))) == 0
     none = Settings.of({"train.patience": 0})
     assert len(list(_warnings(small, none, CONFIG, TRIAL, False))) == 0
-    large = replace(FACTS, pairs=FEW_PAIRS)
+    large = replace(FACTS, pairs=USEFUL_PAIRS)
     assert len(list(_warnings(large, chosen, CONFIG, TRIAL, True))) == 0
+
+
+def test_small_corpora_are_told_what_to_begin_with():
+    few = replace(FACTS, pairs=USEFUL_PAIRS - 1)
+    [said] = _warnings(few, Settings.of({}), CONFIG, TRIAL, True)
+    assert "opus-mt-en-de, m2m100_418M, or nllb-200-distilled-600M (not for commercial use)" in said
+    assert "`transduce import FOLDER --from en --to de --out BASE`" in said
+    regional = replace(CONFIG, data=replace(CONFIG.data, source="en_US", target="deu"))
+    assert "opus-mt-en-de" in next(_warnings(few, Settings.of({}), regional, TRIAL, True))
+    unnamed = replace(CONFIG, data=replace(CONFIG.data, source="src", target="tgt"))
+    trees = replace(CONFIG, data=replace(CONFIG.data, symbols=True))
+    for config in (unnamed, trees):
+        assert list(_warnings(few, Settings.of({}), config, TRIAL, True)) == []
 
 
 def test_the_announcement_says_what_follows_from_the_size_of_the_corpus():
@@ -203,14 +216,14 @@ def test_the_announcement_says_what_follows_from_the_size_of_the_corpus():
     config = replace(CONFIG, model=shape, train=replace(CONFIG.train, precision="float32"))
     parameters = sum(weight.numel() for weight in build(shape).parameters())
     lines = [
-        "Corpus      1,000 pairs en-de, 4,000 target tokens; 20 more for validation",
+        "Corpus      10,000 pairs en-de, 4,000 target tokens; 20 more for validation",
         "Vocabulary  1,300 joint bpe tokens",
         f"Model       {shape.shape}, dropout 0.25: {parameters:,} parameters",
         f"Batches     {_batches(config, TRIAL)}",
         "Training    1,000 updates (2.0 epochs), warm-up 200, float32 on 4 CPU threads",
     ]
 
-    def said(chosen: tuple[str, ...], config: RunConfig = config, pairs: int = 1_000) -> list[str]:
+    def said(chosen: tuple[str, ...], config: RunConfig = config, pairs: int = 10_000) -> list[str]:
         settings = Settings.of({"train.patience": 3}).under(FROM_SIZES, dict.fromkeys(chosen))
         prepared = SimpleNamespace(facts=replace(FACTS, pairs=pairs))
         cpu = torch.device("cpu")
@@ -227,8 +240,9 @@ def test_the_announcement_says_what_follows_from_the_size_of_the_corpus():
     assert said(names, limited)[4].endswith("at most 9 min, warm-up 200, float32 on 4 CPU threads")
     unnamed = replace(config, data=replace(config.data, source="src", target="tgt"))
     assert said((), unnamed)[1].startswith("Languages   unknown, and can't be named later")
-    *_, warning = said((), pairs=999)
+    *_, warning, hint = said((), pairs=999)
     assert warning.startswith("Warning     A corpus of 999 pairs is too small")
+    assert hint.startswith("Warning     With so few pairs, a strong model of others")
 
 
 @pytest.mark.parametrize(
@@ -258,7 +272,7 @@ def test_a_cool_down_longer_than_the_training_is_too_long():
     )
     assert list(_schedule_warnings(train(cooldown=1000).train, math.inf)) == []
     assert list(_schedule_warnings(long.train, math.inf)) == [text]
-    large = replace(FACTS, pairs=FEW_PAIRS)
+    large = replace(FACTS, pairs=USEFUL_PAIRS)
     both = replace(long, train=replace(long.train, minutes=1.0, risk_steps=1001))
     found = list(_warnings(large, Settings.of({}), both, TRIAL, True))
     assert [each[:24] for each in found] == [

@@ -11,11 +11,16 @@ from transduce.config.settings import FROM_SIZES, Settings
 from transduce.model.build import count_parameters
 from transduce.preparation.prepared import Facts, Prepared
 from transduce.system.console import count
+from transduce.text.languages import main_language
 from transduce.training.autobatch import Trial
 from transduce.training.distributed import ALONE, Ranks
 from transduce.training.facts import Fact, vocabulary
 from transduce.training.schedule import effort, risk_steps, stage_of
 
+# Public models of several languages, by the names of their repositories, and one for most pairs of languages.
+STRONG_MODELS = (
+    "opus-mt-{source}-{target}, m2m100_418M, or nllb-200-distilled-600M (not for commercial use)"
+)
 LONG_MINUTES = 120  # longer training runs get a hint how to limit the time
 
 
@@ -156,11 +161,24 @@ def _warnings(
             f"know little more than its sentences. Use about {size_table.USEFUL_PAIRS:,} pairs, or fine-tune a "
             "trained model."
         )
+    if from_scratch and facts.pairs < size_table.USEFUL_PAIRS and _has_languages(config.data):
+        yield from _beginnings(config.data)
     yield from _schedule_warnings(config.train, updates_in_budget(config, trial))
     yield from _risk_warnings(config.train, trial)
     for name in () if facts.held_out else ("train.patience", "train.select_by"):
         if settings.is_chosen(name) and settings[name]:
             yield f"There is no validation set, so {name} ({settings[name]}) has no effect."
+
+
+def _beginnings(data: DataConfig) -> Iterator[str]:
+    """Yield what to begin with instead, if the corpus is small and holds texts."""
+    source, target = (main_language(code) for code in (data.source, data.target))
+    names = STRONG_MODELS.format(source=source, target=target)
+    if not data.symbols:
+        yield (
+            f"With so few pairs, a strong model of others that you fine-tune translates much better: {names}. "
+            f"`transduce import FOLDER --from {source} --to {target} --out BASE`, then `transduce train --init BASE …`."
+        )
 
 
 def _schedule_warnings(train: TrainConfig, updates: float) -> Iterator[str]:

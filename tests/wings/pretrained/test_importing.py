@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from command_line import run
 from corpora import reverse_texts
 from exports import ALIKE, MARIANS, disturb, make_marian, sentences
 from transduce import model_folder
+from transduce.decoding.torch_engine import TorchEngine
+from transduce.decoding.translator import Translator
+from transduce.model.build import build
 from transduce.model.embedding import sinusoids
 from transduce.system.errors import Hint, UserError
 from transduce.text.pairs import Origin, Pair
@@ -278,3 +282,36 @@ def test_weights_of_another_shape_are_named_without_transformers_too(
     with pytest.raises(UserError, match=rf"{re.escape(name)} (is|has the shape)"):
         import_model(folder, tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+def test_too_little_memory_is_said_before_anything_is_loaded(marians, tmp_path, monkeypatch):
+    size = (marians("relu") / "model.safetensors").stat().st_size
+    monkeypatch.setattr(importing, "free_memory", lambda: 3 * size - 1)
+    with pytest.raises(UserError, match=r"of weights, and their import needs about .* of memory; "):
+        import_model(marians("relu"), tmp_path / "model")
+    monkeypatch.setattr(importing, "free_memory", lambda: 3 * size)
+    importing.check_memory(marians("relu"))
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_text_with_translations_chooses_the_rates_of_positions(
+    own, marians, tmp_path, monkeypatch
+):
+    """The text is translated by the model itself, with one of the two rates."""
+    original = importing.huggingface_reader.read(marians("relu"), "en", "de")
+    kind = "t2t" if own else "sinusoidal"
+    config = replace(original.config, model=replace(original.config.model, positions=kind))
+    network = build(config.model)
+    network.load_state_dict(original.weights)
+    translator = Translator(TorchEngine([network]), original.tokenizer, config.decode)
+    texts = [pair.source for pair in sentences()[:30]]
+    made = [each.text for each in translator.translate(texts)]
+    pairs = [
+        Pair(source, target or "-", Origin("a test", line))
+        for line, (source, target) in enumerate(zip(texts, made, strict=True))
+    ]
+    imported = import_model(marians("relu"), tmp_path / "model", pairs=pairs)
+    assert imported.parity and imported.parity.identical == imported.parity.sentences
+    assert model_folder.read_config(tmp_path / "model").model.positions == kind
+    assert imported.positions.endswith(f"{'Marian' if own else 'transformers'} is followed.")
+    assert imported.positions in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")

@@ -6,6 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from rich.filesize import decimal
+
 from transduce import model_folder
 from transduce.config.schema import PAD, UNK
 from transduce.decoding.torch_engine import TorchEngine
@@ -15,6 +17,7 @@ from transduce.model.build import build, count_parameters, load_weights
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
 from transduce.system.files import write_folder
+from transduce.system.machine import free_memory
 from transduce.text.pairs import Pair, first_of_each_direction
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.card import card, code, translate_command
@@ -32,6 +35,10 @@ from transduce.wings.pretrained import huggingface_reader, marian_reader
 from transduce.wings.pretrained.families import MARIAN
 from transduce.wings.pretrained.original import Original
 from transduce.wings.pretrained.originals import open_original
+
+MEMORY_FACTOR = (
+    3  # the weights as they are stored, their copy in our order, and the model that is compared
+)
 
 
 class Imported(NamedTuple):
@@ -59,6 +66,7 @@ def import_model(
     pieces of its vocabulary, chosen by `texts` and `pairs`. Raises UserError if the model can't be imported or if the
     translations differ.
     """
+    check_memory(folder)
     if marian_reader.description_of(folder):
         theirs = marian_reader.read(folder, source, target)
     else:
@@ -87,6 +95,21 @@ def import_model(
         )
         (aside / model_folder.CARD).write_text(text, encoding="utf-8")
     return Imported(parameters, parity, positions)
+
+
+def check_memory(folder: Path) -> None:
+    """Raise UserError if the weights of a folder, their copy and their conversion hardly fit into memory."""
+    suffixes = (".safetensors", ".bin", ".npz")
+    stored = sum(file.stat().st_size for file in folder.iterdir() if file.suffix in suffixes)
+    free = free_memory()
+    if (needed := MEMORY_FACTOR * stored) > free:
+        raise UserError(
+            f"{folder} has {decimal(stored)} of weights, and their import needs about {decimal(needed)} of "
+            f"memory; {decimal(int(free))} are free.",
+            "Choose a smaller model, or a machine with more memory; with fewer pieces of its vocabulary, the "
+            "imported model needs less.",
+            "trim",
+        )
 
 
 def _with_better_positions(theirs: Original, pairs: Sequence[Pair]) -> tuple[Original, str]:
