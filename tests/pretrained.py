@@ -1,6 +1,7 @@
 """Small random models of the families that `transduce import` reads, with tokenizers as transformers writes them."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,28 @@ LANGUAGES = {"M2M-100": "fr", "NLLB-200": "fra_Latn", "SMaLL-100": "fr", "mBART-
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 
 
-def make_pretrained(folder: Path, family: str, *, seed: int = 0) -> Path:
-    """Write a model of a family: all its languages, and pieces of a toy language."""
+def make_pretrained(
+    folder: Path,
+    family: str,
+    texts: Sequence[str] = (),
+    *,
+    pieces_count: int = 60,
+    layers: int = 2,
+    width: int = 32,
+    is_lively: bool = True,
+) -> Path:
+    """Write a random model of a family: all its languages, and pieces learnt from texts (default: a toy language).
+
+    `is_lively`: the weights are so large that everything matters.
+    """
     transformers = pytest.importorskip("transformers")
     folder.mkdir()
-    texts = [text for side in reverse_texts(300, seed=0) for text in side]
+    texts = texts or [text for side in reverse_texts(300, seed=0) for text in side]
     kind = "unigram" if family == "mBART-50" else "bpe"
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(texts),
         model_prefix=str(folder / "model"),
-        vocab_size=60,
+        vocab_size=pieces_count,
         model_type=kind,
         hard_vocab_limit=False,
         minloglevel=2,
@@ -59,22 +72,22 @@ def make_pretrained(folder: Path, family: str, *, seed: int = 0) -> Path:
             )
     options: dict[str, Any] = {
         "vocab_size": rows,
-        "d_model": 32,
+        "d_model": width,
         "scale_embedding": True,
         "activation_function": "relu",
-        "max_position_embeddings": 128,
+        "max_position_embeddings": 256,
         "decoder_start_token_id": 2,
-        **{f"{stack}_layers": 2 for stack in ("encoder", "decoder")},
-        **{f"{stack}_ffn_dim": 64 for stack in ("encoder", "decoder")},
+        **{f"{stack}_layers": layers for stack in ("encoder", "decoder")},
+        **{f"{stack}_ffn_dim": 2 * width for stack in ("encoder", "decoder")},
         **{f"{stack}_attention_heads": 4 for stack in ("encoder", "decoder")},
     }
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
     if family == "mBART-50":
         network = transformers.MBartForConditionalGeneration(transformers.MBartConfig(**options))
     else:
         config = transformers.M2M100Config(**options)
         network = transformers.M2M100ForConditionalGeneration(config)
-    for name, weight in network.named_parameters():
+    for name, weight in network.named_parameters() if is_lively else ():
         weight.data.normal_(std=0.25)
         if "norm" in name and name.endswith("weight"):
             weight.data.add_(1)

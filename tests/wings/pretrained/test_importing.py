@@ -294,9 +294,7 @@ def test_too_little_memory_is_said_before_anything_is_loaded(marians, tmp_path, 
 
 
 @pytest.mark.parametrize("own", [True, False])
-def test_a_text_with_translations_chooses_the_rates_of_positions(
-    own, marians, tmp_path, monkeypatch
-):
+def test_a_text_with_translations_chooses_the_rates_of_positions(own, marians, tmp_path):
     """The text is translated by the model itself, with one of the two rates."""
     original = importing.huggingface_reader.read(marians("relu"), "en", "de")
     kind = "t2t" if own else "sinusoidal"
