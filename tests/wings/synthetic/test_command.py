@@ -47,7 +47,9 @@ def translator(monkeypatch):
 
 def test_options_of_the_search_and_of_the_corpus(teacher, translator, tmp_path, capsys):
     (tmp_path / "a.tsv").write_text("ka\tzu\n")
-    given = "--train", tmp_path / "a.tsv", "--out", tmp_path / "out", "--from", "de", "--to", "en"
+    (tmp_path / "b.tsv").write_text("lo\tdu\n")
+    files = "--train", tmp_path / "a.tsv", "--valid", tmp_path / "b.tsv"
+    given = *files, "--out", tmp_path / "out", "--from", "de", "--to", "en"
     changed = "data.max_length=30", "decode.beam_size=7"
     status, printed, said = run(capsys, "distill", teacher, *given, "--engine", "torch", *changed)
     assert (status, printed) == (0, "prepared\n") and "Engine: quick" in said
@@ -61,7 +63,8 @@ def test_options_of_the_search_and_of_the_corpus(teacher, translator, tmp_path, 
         {"keep_original": False, "threads": cores()},
     )
     assert (data.source, data.target, data.max_length) == ("de", "en", 30)
-    assert data.corpora[0].files == (str(tmp_path / "a.tsv"),)
+    assert [corpus.files for corpus in data.corpora] == [(str(tmp_path / "a.tsv"),)]
+    assert (data.valid, data.test) == ((str(tmp_path / "b.tsv"),), ())
 
 
 def test_an_ensemble_teaches_and_originals_are_kept(teacher, translator, tmp_path, capsys):

@@ -112,6 +112,10 @@ def test_other_settings_than_those_of_an_interrupted_call_are_refused(
         patch.setattr(Translator, "translate_sentences", never)
         found = distill(translator, [teacher], data, tmp_path / "out")
     assert not journal.exists() and found.facts.pairs > 0
+    journal.write_text(lines[0] + "\n")  # as if it had been killed when the corpus was complete
+    with pytest.raises(UserError, match="exists already"):
+        distill(translator, [teacher], data, tmp_path / "out")
+    assert not journal.exists()
 
 
 @pytest.mark.parametrize(
