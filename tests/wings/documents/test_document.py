@@ -25,7 +25,8 @@ from transduce.system.errors import UserError
 from transduce.text.formats import MARKUP_TEXT, PLAIN_TEXT, PRESERVED_TEXT, TextKind, read_document
 from transduce.text.pairs import read_pairs
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.documents.document import translate_document
+from transduce.wings.documents.document import decode_pieces, spoken_language, translate_document
+from transduce.wings.documents.html import EMBEDDED, INLINE
 from transduce.wings.phrasebook.examples import examples
 
 HTML = """<!DOCTYPE html>
@@ -242,6 +243,76 @@ def test_a_page_with_bytes_that_windows_1252_lacks_is_in_latin_1() -> None:
     assert document.write([slot.present for slot in document.slots]) == page
 
 
+@pytest.mark.parametrize(
+    ("label", "codec", "text"),
+    [
+        ("iso-8859-9", "cp1254", "İş 5 €"),
+        ("iso-8859-11", "cp874", "แมว 5 €"),
+        ("gbk", "gb18030", "猫\U00020000"),
+        ("x-gbk", "gb18030", "猫\U00020000"),
+        ("ascii", "cp1252", "é €"),
+    ],
+)
+def test_an_encoding_is_read_as_the_larger_one_of_browsers(
+    label: str, codec: str, text: str
+) -> None:
+    page = f"<meta charset={label}><p>{text}</p>".encode(codec)
+    assert read_document(page, "a.html", "en", "de").texts == [text]
+
+
+@pytest.mark.parametrize(("end", "text"), [(4096, "café"), (4120, "cafÃ©")])
+def test_the_encoding_of_a_page_is_in_its_first_4096_bytes(end: int, text: str) -> None:
+    meta = b"<meta charset=utf-8"
+    page = b"<?xml version='1.0' encoding='latin-1'?>".ljust(end - len(meta)) + meta
+    assert read_document(page + "><p>café</p>".encode(), "a.html", "en", "de").texts == [text]
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_a_byte_order_mark_tells_the_encoding(codec: str) -> None:
+    content = "\ufeffÄ dog.\n".encode(codec)
+    document = read_document(content, "a.txt", "en", "de")
+    assert document.texts == ["Ä dog."]
+    assert document.write(["ß"]) == "\ufeffß\n".encode(codec)
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        *(
+            (label, "which is unknown")
+            for label in (
+                *("idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"),
+                *("utf-7", "base64", "rot13", "klingon"),
+            )
+        ),
+        *((label, "not begin with a byte order") for label in ("utf-8-sig", "utf-16", "utf-32")),
+    ],
+)
+def test_labels_that_name_no_encoding_of_a_file_are_refused(label: str, said: str) -> None:
+    with pytest.raises(UserError, match=f"declares (the )?encoding '{label}', .*{said}"):
+        read_document(f"<meta charset={label}>x".encode(), "a.html", "en", "de")
+
+
+def test_a_wrong_byte_of_a_stream_is_in_its_line() -> None:
+    pieces = [b"a\nb", b"c\n", b"d \xc3\xa4\n\xc3", b"e"]
+    with pytest.raises(UserError, match=r"n:4: byte 0xC3 is not UTF-8"):
+        list(decode_pieces(pieces, "n", lambda _: None, 1))
+    lenient = decode_pieces(pieces, "n", lambda _: None, 1, lenient=True)
+    assert "".join(lenient) == "a\nbc\nd ä\n\udcc3e"
+    declared = list[bytes]()
+    list(decode_pieces([b"abc"] * 4, "n", declared.append, 5))
+    assert declared == [b"abcabc"]
+
+
+def test_the_language_of_a_code() -> None:
+    languages = {
+        **{"en-GB": "en", "EN_us": "en", "deu": "de", "sr@latin": "sr", "nn": "nb", "no": "nb"},
+        **dict.fromkeys(("src", "tgt", "source", "target", "und", "mul"), ""),
+        **dict.fromkeys(("", "e", "english", "x1", "{{ lang }}"), ""),
+    }
+    assert {code: spoken_language(code) for code in languages} == languages
+
+
 TMX = """<tmx version="1.4"><header srclang="en"/><body>
 <tu><tuv xml:lang="en"><seg>A <b>dog</b> &amp; %s</seg></tuv></tu>
 <tu><tuv xml:lang="en"><seg>A cat.</seg></tuv><tuv xml:lang="de"><seg/></tuv></tu></body></tmx>"""
@@ -299,6 +370,13 @@ def test_a_model_without_language_codes_translates_files_that_have_them(
     assert read_document(content.encode(), name, "src", "tgt").texts == texts
     # Its source language is detected.
     assert read_document(content.encode(), name, "src", "de").texts == texts
+
+
+@pytest.mark.parametrize("source", ["src", "tgt", "source", "target", "und", "mul"])
+def test_a_memory_tells_the_source_of_a_model_without_languages(source: str) -> None:
+    assert read_document(TMX.encode(), "a.tmx", source, "de").texts == read("a.tmx", TMX).texts
+    with pytest.raises(UserError, match="has no unit in fr"):
+        read_document(TMX.encode(), "a.tmx", "fr", "de")
 
 
 @pytest.mark.parametrize("declared", ['srclang="*all*"', "", 'srclang="en-US"', 'srclang="de"'])
@@ -756,6 +834,22 @@ def test_a_part_of_an_untranslated_element_may_be_translated(page: str, expected
     assert upper(page) == expected
 
 
+@pytest.mark.parametrize(
+    "element",
+    [
+        "<i lang=fr>oui</i>",
+        "<i lang=fr>oui <b>ça</b></i>",
+        "<img lang=fr alt=Chat>",
+        "<i lang=en translate=no>No</i>",
+        "<a href=x lang=en>#rain</a>",
+        "<svg lang=fr><text>oui</text></svg>",
+    ],
+)
+def test_an_element_that_stays_does_not_end_a_text(element: str) -> None:
+    [text] = read("a.html", f"<p>He said {element} to her.</p>").texts
+    assert text.startswith("He said ") and text.endswith(" to her.") and element in text
+
+
 def test_without_a_source_language_no_text_is_in_another_one() -> None:
     page = b"<p lang=fr>Oui</p><p lang=en>Yes</p>"
     assert read_document(page, "a.html", "src", "tgt").texts == ["Oui", "Yes"]
@@ -768,6 +862,70 @@ def test_labels_and_descriptions_are_texts() -> None:
     <input type=submit value="nine"><input value="x"><menu aria-valuetext="ten">"""
     numbers = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
     assert read("a.html", page).texts == numbers
+
+
+def test_elements_in_a_line_do_not_end_a_text() -> None:
+    names = (
+        "a abbr acronym b bdi bdo big cite code data del dfn em embed font i img ins kbd mark nobr q rb rp rt rtc ruby "
+        "s samp small span strike strong sub sup time tt u var wbr"
+    )
+    inline = names.split()
+    embedded = ["audio", "canvas", "iframe", "map", "math", "object", "picture", "svg", "video"]
+    assert {*inline, *embedded} == INLINE and {*embedded} == EMBEDDED
+    for name in inline:
+        page = f"<p>One <{name}>two</{name}> three</p>"
+        assert read("a.html", page).texts == [page[3:-4]], name
+    for name in embedded:
+        inner = [] if name in ("svg", "math", "iframe") else ["two"]
+        [text, *texts] = read("a.html", f"<p>One <{name}>two</{name}> three</p>").texts
+        assert text.startswith("One ") and text.endswith(" three"), name
+        assert [each.removesuffix(f"</{name}>") for each in texts] == inner, name
+    for name in ("div", "h1", "li", "td", "section", "br"):
+        assert read("a.html", f"<p>One <{name}>two</{name}> three</p>").texts[1:] == [
+            "two",
+            "three",
+        ]
+    for name in ("pre", "listing", "template", "script", "style", "textarea"):
+        assert read("a.html", f"<p>One</p><{name}>two</{name}>").texts == ["One"], name
+
+
+def test_attributes_that_are_texts() -> None:
+    spoken = "alt title placeholder aria-label aria-description aria-placeholder "
+    spoken += "aria-roledescription aria-valuetext"
+    others = "value label content class data-title name"
+    names = "description keywords og:title og:description og:image:alt twitter:title "
+    names += "twitter:description twitter:image:alt"
+    translated = {
+        **{f'<hr {name}="one">': True for name in spoken.split()},
+        **{f'<hr {name}="one">': False for name in others.split()},
+        **{f'<{name} label="one">': True for name in ("optgroup", "option", "track")},
+        **{f'<meta name="{name}" content="one">': True for name in names.split()},
+        **{f'<meta {key}="description" content="one">': True for key in ("property", "itemprop")},
+        **{f'<meta {key}="description" content="one">': False for key in ("id", "class")},
+        **{f'<input type="{kind}" value="one">': True for kind in ("submit", "button", "RESET")},
+        **{f'<input type="{kind}" value="one">': False for kind in ("text", "hidden", "")},
+        '<meta name="viewport" content="one" title="two">': False,
+        '<hr alt="12" title="%s">': False,
+    }
+    for page, is_text in translated.items():
+        assert read("a.html", page).texts == ["one"] * is_text, page
+    assert read("a.html", '<input type=submit value="b" title="a">').texts == ["b", "a"]
+
+
+@pytest.mark.parametrize("spans", [6, 7])
+def test_an_address_in_more_than_twenty_pieces_is_no_address(spans: int) -> None:
+    link = f"<a href=x>#{'<i>a</i>' * spans}</a>"  # text of an address in 2 + 1 + 3 * spans pieces
+    kept = f"<a href=x>{'<i>#a</i>' + '<i>a</i>' * (spans - 1)}</a>"
+    assert (upper(f"<p>{kept}</p>") == f"<p>{kept}</p>") == (spans == 6)
+    assert upper(f"<p>{link}</p>") != f"<p>{link}</p>" or spans == 6
+
+
+def test_the_depth_of_embedded_elements_is_limited() -> None:
+    page = "x"
+    for level in (5, 4, 3, 2, 1):
+        page = f"level {level} <object>{page}</object>"
+    found = [text.split("<")[0].strip() for text in read("a.html", f"<p>{page}</p>").texts]
+    assert found == [f"level {level}" for level in (1, 2, 3, 4, 5)], "and not x"
 
 
 # -- subtitles and lines ----------------------------------------------------------------------------------
@@ -890,6 +1048,13 @@ def test_the_lines_of_a_text_file() -> None:
     document = read("a.txt", TXT)
     assert document.texts == ["A title", "A line. And another.", "x"]
     assert written(document, str.upper) == "\ufeffA TITLE\r\n\r\n  A LINE. AND ANOTHER.  \r\n\tX"
+
+
+def test_blanks_around_a_line_stay() -> None:
+    lines = "\u00a0 x\ufeff\n\u2003\n\t\ufeff\r\n\x0c\ny \u2003\n"
+    document = read("a.txt", lines)
+    assert (document.texts, document.lines) == (["x", "y \u2003"], [1, 5])
+    assert written(document, lambda _: "z") == lines.replace("x", "z", 1).replace("y \u2003", "z")
 
 
 PLACEHOLDERS = st.sampled_from(
@@ -1304,12 +1469,35 @@ def test_the_command_translates_a_document(
     (tmp_path / "a.html").write_text("<p>A dog.</p>")
     of_page = ("translate", model, "--engine", "torch", "--input", tmp_path / "a.html")
     assert "only PO and XLIFF files can" in run(capsys, *of_page, "--needs-review")[2]
+    (tmp_path / "b.html").write_text("<p>12</p>")
+    of_numbers = *of_page[:-1], tmp_path / "b.html", "--output", tmp_path / "c.html"
+    for redo in ([], ["--redo"]):
+        status, _, said = run(capsys, *of_numbers, *redo)
+        assert status == 0 and f"0 texts translated → {tmp_path / 'c.html'}" in " ".join(
+            said.split()
+        )
+        assert ("There is nothing to translate" in said) == (not redo)
     (tmp_path / "a.ass").write_text("A dog.\n\nA cat.\n")
     for of_lines in ((tmp_path / "a.ass",), (page,)):
         status, out, said = run(capsys, *of_page[:-1], *of_lines, "--plain")
         assert status == 0 and out.count("\n") == of_lines[0].read_text().count("\n")
     assert run(capsys, *of_page[:-1], tmp_path / "a.ass")[0] == 2
     assert run(capsys, *of_page[:-1], page, "--plain", "--needs-review")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("suffix", "can_say"),
+    [(".po", 1), (".POT", 1), (".xlf", 1), (".xliff", 1), (".tmx", 0), (".html", 0)],
+)
+def test_formats_that_can_say_that_a_text_needs_a_review(
+    suffix: str, can_say: bool, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / f"missing{suffix}"
+    options = "--needs-review", "--output", tmp_path / "out"
+    status, _, said = run(capsys, "translate", model, "--input", file, *options)
+    said = " ".join(said.split())
+    assert status == 2 and f"{file} can't be read: No such file or directory." in said
+    assert ("can't say which texts need a review" in said) == (not can_say)
 
 
 @pytest.mark.parametrize("count", [29, 30])

@@ -268,6 +268,9 @@ def test_other_flags_of_a_header_stay() -> None:
         'msgid "_: NAME OF TRANSLATORS\\nYour names"',
         'msgid "translator-credits"',
         'msgid "CREDIT_FOR_TRANSLATORS"',
+        'msgid "translator_credits"',
+        'msgid "_: EMAIL OF TRANSLATORS\\nYour emails"',
+        'msgid "ROLES_OF_TRANSLATORS"',
     ],
 )
 def test_the_names_of_translators_are_no_text(credit: str) -> None:
@@ -335,6 +338,42 @@ def test_a_header_without_an_encoding_gets_ours() -> None:
     ):
         document = read("a.po", header.format(declared))
         assert f"charset={expected}\\n" in written(document, lambda _: "b")
+
+
+def test_escapes_by_hand() -> None:
+    escaped = r"\a\b\f\v\r\t\n\\ \" "
+    plain = '\a\b\f\v\r\t\n\\ " '
+    message = f'msgid "x {escaped}\\q\\x41\\102\\1019."\nmsgstr ""\n'
+    document = read("a.po", message)
+    assert document.texts == [f"x {plain}qABA9."]
+    filled = document.write([plain.replace("\n", "") + "é."]).decode()
+    assert filled.endswith('msgstr "' + escaped.replace(r"\n", "") + 'é."\n')
+
+
+@pytest.mark.parametrize("keyword", ["msgstr", "msgstr[1]"])
+@pytest.mark.parametrize("length", [79, 80])
+def test_a_line_of_79_characters_is_not_wrapped(keyword: str, length: int) -> None:
+    plural = 'msgid_plural "b"\nmsgstr[0] "c"\n' if "[" in keyword else ""
+    document = read("a.po", f'{TEMPLATE_HEADER}msgid "a"\n{plural}{keyword} ""\n')
+    text = "word ".ljust(length - len(f'{keyword} ""'), "x")
+    filled = document.write([text]).decode().splitlines()
+    last = [f'{keyword} "{text}"'] if length == 79 else [f'{keyword} ""', f'"{text}"']
+    assert filled[-len(last) :] == last
+    broken = written(document, lambda _: "one\ntwo").splitlines()
+    assert broken[-3:] == [f'{keyword} ""', '"one\\n"', '"two"']
+
+
+TEMPLATE_HEADER = PO[: PO.index("#: a.py")]
+
+
+def test_a_charset_may_follow_a_long_comment() -> None:
+    comment = "# A comment.\n" * 5000
+    header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=iso-8859-1\\n"\n\n'
+    content = f'{comment}{header}msgid "é"\nmsgstr ""\n'.encode("latin-1")
+    assert len(comment) < 1 << 16 and read_document(content, "a.po", "en", "de").texts == ["é"]
+    pieces = [content[i : i + 1000] for i in range(0, len(content), 1000)]
+    pieces[-1] = pieces[-1].replace(b'msgstr ""', b'msgstr "\xe4"')
+    assert [pair[:2] for pair in read_translated_po(pieces, "a.po", "de")] == [("é", "ä")]
 
 
 def test_a_line_without_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,6 +80,18 @@ def test_lines_have_about_the_same_length(text, translation, lines):
     assert document.write([translation]).decode().splitlines()[2:] == lines
 
 
+def test_signs_that_begin_or_end_no_line():
+    document = read("a.srt", "1\n00:00:01,000 --> 00:00:02,000\na\nb\n")
+    for sign in "、。，．・：；？！…ー」』）］｝】》〉”’ぁぃぅぇぉっゃゅょァィゥェォッャュョ":
+        first, second = document.write([f"犬犬犬犬{sign}犬犬犬"]).decode().splitlines()[2:]
+        assert not second.startswith(sign) and len(first) in (3, 5), sign
+    for sign in "「『（［｛【《〈“‘":
+        first, second = document.write([f"犬犬犬{sign}犬犬犬犬"]).decode().splitlines()[2:]
+        assert not first.endswith(sign) and len(first) in (3, 5), sign
+    for sign in "、。，：；？！…":  # a line ends after a pause, if there is one
+        assert document.write([f"犬犬{sign}犬犬犬犬犬"]).decode().splitlines()[2] == f"犬犬{sign}"
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\\N"])
 def test_line_ends_are_kept(end):
     document = read("a.srt", f"1\n00:00:01,000 --> 00:00:02,000\nab{end}cd\n")

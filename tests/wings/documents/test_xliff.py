@@ -76,6 +76,37 @@ def test_the_state_of_an_xliff_2_segment_says_whether_its_target_is_a_translatio
     assert len([*read_translated_xliff([document.encode()], "a2.xliff", "en", "de")]) == 1 - count
 
 
+@pytest.mark.parametrize(
+    ("state", "is_translated", "is_approved"),
+    [
+        ("new", False, False),
+        ("needs-translation", False, False),
+        ("initial", False, False),
+        ("translated", True, False),
+        ("needs-review-translation", True, False),
+        ("final", True, True),
+        ("signed-off", True, True),
+    ],
+)
+def test_states_of_a_target_by_hand(state: str, is_translated: bool, is_approved: bool) -> None:
+    text = XLIFF1.replace("<target>Datei", f'<target state="{state}">Datei')
+    first = 'Open <g id="1">the &amp; file</g>'
+    assert (first in read("a.xlf", text).texts) is not is_translated
+    assert (first in read("a.xlf", text, redo=True).texts) is not is_approved
+
+
+@pytest.mark.parametrize("levels", [18, 19])
+def test_marked_segments_may_be_twenty_levels_deep(levels: int) -> None:
+    inner = '<mrk mtype="seg" mid="1">One.</mrk>'
+    source = "<g>" * levels + inner + "</g>" * levels
+    unit = f"<trans-unit><source>One.</source><seg-source>{source}</seg-source><target>{source}</target></trans-unit>"
+    text = f"<xliff><file><body>{unit}</body></file></xliff>"
+    [pair] = read_translated_xliff([text.encode()], "a.xlf", "en", "de")
+    assert pair[:2] == ("One.", "One.")
+    slots = read("a.xlf", text, redo=True).slots
+    assert [slot.present == "One." for slot in slots] == [levels == 18]
+
+
 def test_a_section_of_characters_is_plain_where_it_has_no_markup() -> None:
     document = read("a.xlf", PLAIN_CDATA)
     assert document.kinds == [*[PRESERVED_TEXT._replace(message=True)] * 2, MESSAGE]

@@ -135,6 +135,7 @@ def test_texts_are_searched_together_as_alone(texts):
         ("quoted", '"Hi," he said.', '"Hi," he said.'),
         ("entities", "a&#10;b&nbsp;&eacute; AT&T", "a b\xa0é AT&T"),
         ("escapes", r"\ud83d\ude00 and \ud83d", "😀 and \\ud83d"),
+        ("escapes", r"\udfff or \ud800 \uffff", r"\udfff or \ud800" + " \uffff"),
         ("line-breaks", r"\nu and \neq stay, a\r\nb \n c", r"\nu and \neq stay, a b c"),
         ("quoted", '"', '"'),
         ("quoted", '"Hi', '"Hi'),

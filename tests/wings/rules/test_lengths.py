@@ -76,8 +76,8 @@ def test_deviations_by_hand():
 def pairs(count: int) -> tuple[list[str], list[str]]:
     """Targets of about 2 characters for each one of the source.
 
-    Of 100, one target breaks off, two have one more sentence, and one source has two more. Another target is longer by 1.3
-    to 1.5 standard deviations; it breaks off and has one more sentence.
+    Of 100, one target breaks off, two have one more sentence, and one source has two more. Another target is longer by
+    1.3 to 1.5 standard deviations; it breaks off and has one more sentence.
     """
     sources, targets = [], []
     for i in range(count):
