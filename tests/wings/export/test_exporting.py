@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 import zipfile
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -16,15 +17,19 @@ import transduce
 from command_line import run
 from corpora import reverse_texts, write_texts
 from exports import disturb, greedy, sentences
+from models import publish_model
 from transduce import model_folder
+from transduce.config.parse import configure
+from transduce.config.schema import ModelConfig
 from transduce.decoding.confidence import Confidence
 from transduce.inline.placeholders import intact
 from transduce.system.errors import UserError
 from transduce.text.formats import PLAIN_TEXT
 from transduce.text.pairs import Origin, Pair
 from transduce.wings.ct2 import build as building
-from transduce.wings.export import exporting
+from transduce.wings.export import exporting, huggingface, onnx
 from transduce.wings.export.exporting import FORMS, export
+from transduce.wings.export.readme import about_tags, fill
 from transduce.wings.formats import FORMATS
 from transduce.wings.phrasebook.examples import PHRASEBOOK
 
@@ -196,18 +201,109 @@ def test_argos_package_has_the_files_that_argos_reads(models, tmp_path, monkeypa
     with zipfile.ZipFile(tmp_path / "out" / "translate-en_de-1_0.argosmodel") as archive:
         metadata = json.loads(archive.read("translate-en_de-1_0/metadata.json"))
         names = {name.removeprefix("translate-en_de-1_0/") for name in archive.namelist()}
+        readme = archive.read("translate-en_de-1_0/README.md").decode()
     assert {
         "sentencepiece.model",
         "README.md",
         "metadata.json",
         "model/model.bin",
         "model/config.json",
-    } <= names
-    assert (
-        metadata["from_code"] == "en"
-        and metadata["to_name"] == "German"
-        and metadata["type"] == "translate"
+    } <= names and "model/sentencepiece.model" not in names
+    assert metadata == {
+        **{"package_version": "1.0", "argos_version": "1.9.0", "type": "translate"},
+        **{"from_code": "en", "from_name": "English", "to_code": "de", "to_name": "German"},
+    }
+    assert readme == "# English - German\n\nTrained with and exported by transduce.\n"
+    [*_, usage] = (tmp_path / "out" / "README.md").read_text().partition("```python\n")
+    assert 'install_from_path("translate-en_de-1_0.argosmodel")' in usage
+    assert 'translate.translate("…", "en", "de")' in usage
+    assert [path.name for path in (tmp_path / "out").glob("*.argosmodel")] == [
+        "translate-en_de-1_0.argosmodel"
+    ], "nothing else is left"
+
+
+def test_the_configuration_of_a_hugging_face_model(models, tmp_path):
+    sizes = {"d_model": 8, "d_ff": 12, "num_heads": 2, "vocab_size": 30, "source_vocab_size": 20}
+    layers = {"num_encoder_layers": 3, "num_decoder_layers": 1, "activation": "silu"}
+    config = ModelConfig(**sizes, **layers, dropout=0.2, attention_dropout=0.3)
+    found = huggingface._config(config)
+    assert found == {
+        **{"architectures": ["MarianMTModel"], "model_type": "marian", "torch_dtype": "float32"},
+        **{"is_encoder_decoder": True, "scale_embedding": True, "tie_word_embeddings": True},
+        **{"normalize_before": False, "normalize_embedding": False, "d_model": 8},
+        **{"encoder_layers": 3, "decoder_layers": 1, "num_hidden_layers": 3},
+        **{"encoder_ffn_dim": 12, "decoder_ffn_dim": 12},
+        **{"encoder_attention_heads": 2, "decoder_attention_heads": 2},
+        **{"vocab_size": 20, "decoder_vocab_size": 30, "share_encoder_decoder_embeddings": False},
+        **{"max_position_embeddings": 1024, "static_position_embeddings": True},
+        **{"activation_function": "silu", "dropout": 0.2, "attention_dropout": 0.3},
+        **{"activation_dropout": 0.0, "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0},
+        **{"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2},
+        **{"decoder_start_token_id": 1, "forced_eos_token_id": 2},
+    }
+    joint = huggingface._config(replace(config, source_vocab_size=0))
+    assert joint["vocab_size"] == 30 and joint["share_encoder_decoder_embeddings"] is True
+    model = model_folder.load(models("separate"))
+    search = configure({"decode.beam_size": 3, "decode.length_penalty": 0.7}).decode
+    languages = replace(model.config.data, directions=("en-de", "en-fr"))
+    huggingface.write(
+        model._replace(config=replace(model.config, decode=search, data=languages)), tmp_path, ""
     )
+    described = {
+        path.name: json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.glob("*.json")
+    }
+    assert described["generation_config.json"] == {
+        **{"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1},
+        **{"forced_eos_token_id": 2, "max_length": 1024, "num_beams": 3, "length_penalty": 0.7},
+    }
+    assert described["tokenizer_config.json"] == {
+        **{"tokenizer_class": "MarianTokenizer", "separate_vocabs": True},
+        **{"model_max_length": 1024, "clean_up_tokenization_spaces": False},
+        **{"source_lang": "en", "target_lang": "de", "unk_token": "<unk>"},
+        **{"eos_token": "</s>", "pad_token": "<pad>", "transduce_directions": ["en-de", "en-fr"]},
+    }
+    for name, side in (("vocab.json", "source"), ("target_vocab.json", "target")):
+        pieces = getattr(model.tokenizer, side).all_pieces()
+        assert described[name] == {piece: number for number, piece in enumerate(pieces)}
+    for name, content in zip(("source.spm", "target.spm"), model.tokenizer.models, strict=True):
+        assert (tmp_path / name).read_bytes() == content
+
+
+SCORES = {"directions": {"en-de": 1}, "routes": {"de-en": 2}}
+
+
+@pytest.mark.parametrize(
+    ("directions", "metrics", "expected"),
+    [
+        (("en-de", "de-en"), {**SCORES, "parameters": 3, "bleu": 4}, SCORES),
+        (("en-de", "de-en"), {"bleu": 4}, {}),
+        (("en-de", "de-en"), None, None),
+        ((), {**SCORES, "bleu": 4}, None),
+    ],
+)
+def test_an_onnx_export_has_the_scores_for_routes(directions, metrics, expected, models, tmp_path):
+    model = model_folder.load(models("post"))
+    config = replace(model.config, data=replace(model.config.data, directions=directions))
+    folder, out = tmp_path / "model", tmp_path / "out"
+    out.mkdir()
+    publish_model(folder, model.config, model.tokenizer, model.model.state_dict(), metrics or {})
+    if metrics is None:
+        (folder / model_folder.METRICS).unlink()
+    onnx.write(model._replace(folder=folder, config=config), out, "")
+    file = out / model_folder.METRICS
+    assert (json.loads(file.read_text()) if file.exists() else None) == expected
+    assert model_folder.read_config(out).data.directions == directions
+    assert not (out / model_folder.CONFIDENCE).exists()
+
+
+def test_tags_in_a_readme():
+    assert about_tags({}, "[{1}] + ") == {"tag": "", "tags": ""}
+    found = about_tags({"<2de>": 4, "<2fr>": 5}, '["{0}", {1}] + ')
+    assert found == {
+        "tag": '["<2de>", 4] + ',
+        "tags": "\nEach source begins with the tag of its target language: `<2de>` (id 4), `<2fr>` (id 5).",
+    }
+    assert "U+FDD0" in fill("placeholders") and "(`x` $" not in fill("onnx", command="x")
 
 
 def test_export_as_a_command(models, tmp_path, capsys, monkeypatch):
@@ -224,6 +320,8 @@ def test_export_as_a_command(models, tmp_path, capsys, monkeypatch):
         and said.startswith("12 of 12 sentences from valid.src produced")
         and "README.md says how to use it" in said
     ), error
+    size = sum(path.stat().st_size for path in out.iterdir())
+    assert f"{out}: {size / 1000:.1f} kB, in " in " ".join(said.split())
     kept = b"".join(path.read_bytes() for path in out.iterdir())
     compared = reverse_texts(12, seed=4)
     assert not any(text.encode() in kept for text in (*compared[0], *compared[1]))

@@ -1,6 +1,7 @@
 """Tests of transduce/wings/export/importing.py."""
 
 import json
+import math
 import re
 import shutil
 from pathlib import Path
@@ -21,6 +22,13 @@ from transduce.text.pairs import Origin, Pair
 from transduce.wings.export import huggingface, importing, marian
 from transduce.wings.export.exporting import export
 from transduce.wings.export.importing import import_model
+from transduce.wings.export.marian_reader import (
+    Vocabulary,
+    _directions,
+    _output_bias,
+    _vocabularies,
+    read,
+)
 from transduce.wings.formats import FORMATS
 
 MULTILINGUAL = Pair("ka lo", "", Origin("a test", 0), "en-de")
@@ -273,3 +281,120 @@ def test_weights_of_another_shape_are_named_without_transformers_too(
     with pytest.raises(UserError, match=rf"{re.escape(name)} (is|has the shape)"):
         import_model(folder, tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("tags", "described", "source", "target", "expected"),
+    [
+        ("", {"source_lang": "en", "transduce_directions": ["en-de"]}, "", "", []),
+        ("de fr", {"transduce_directions": ["en-de", "fr-de"]}, "", "", ["en-de", "fr-de"]),
+        ("de fr", {"transduce_directions": ["en-fr"]}, "", "de", ["src-de"]),
+        ("de fr", {"transduce_directions": ["en-fr"]}, "es", "", ["es-de", "es-fr"]),
+        ("de fr", {"source_lang": "en"}, "", "", ["en-de", "en-fr"]),
+        ("de fr", {}, "", "", ["src-de", "src-fr"]),
+        ("de fr en", {}, "en,fr", "", ["en-de", "en-fr", "fr-de", "fr-en"]),
+        ("de fr en", {}, "en,fr", "fr,de", ["en-de", "en-fr", "fr-de"]),
+        ("pt-BR de", {}, "zh-Hans", "pt-BR", ["zh_Hans-pt_BR"]),
+        ("de fr", {}, "en", "it", "has no target language 'it'. It has de, fr."),
+        ("de", {}, "de", "", "'de' is the only target language. Name another. (--from)"),
+        ("de fr", {}, "de", "de", "'de' is the only target language. Name another. (--to)"),
+    ],
+)
+def test_directions_by_hand(tags, described, source, target, expected):
+    sources = Vocabulary(["<pad>", "a", *(f">>{tag}<<" for tag in tags.split())], [])
+    if isinstance(expected, list):
+        assert [*map(str, _directions(described, sources, source, target))] == expected
+        return
+    with pytest.raises(UserError) as raised:
+        _directions(described, sources, source, target)
+    assert expected.removesuffix(" (--from)").removesuffix(" (--to)") in str(raised.value)
+    options = {"(--from)": ("data.source",), "(--to)": ("data.target",)}
+    if expected[-1] == ")":
+        assert raised.value.hint == Hint("Name another.", options[expected.split()[-1]])
+
+
+def test_vocabularies_by_hand(tmp_path):
+    """Padding, the first token, the end and unknown words come first; all others keep their order."""
+    target = {"a": 0, "<pad>": 1, "b": 2, "</s>": 3, "c": 4, "<unk>": 5, "<begin>": 6}
+    source = {"x": 0, "</s>": 1, "y": 2, "<pad>": 3, "z": 4, "<unk>": 5}
+    (tmp_path / "vocab.json").write_text(json.dumps(source))
+    (tmp_path / "target_vocab.json").write_text(json.dumps(target))
+    separate = {"share_encoder_decoder_embeddings": False}
+    described = {"unk_token": {"content": "<unk>"}, "pad_token": None}
+    targets, sources = _vocabularies(tmp_path, separate, described)
+    assert targets == (
+        ["<pad>", "<s>", "</s>", "<unk>", "a", "b", "c", "<begin>"],
+        [1, 1, 3, 5, 0, 2, 4, 6],
+    )
+    assert sources == (["<pad>", "<s>", "</s>", "<unk>", "x", "y", "z"], [3, 3, 1, 5, 0, 2, 4])
+    begun = separate | {"decoder_start_token_id": 6, "eos_token_id": 3, "pad_token_id": 1}
+    targets, sources = _vocabularies(tmp_path, begun, described)
+    assert targets == (["<pad>", "<begin>", "</s>", "<unk>", "a", "b", "c"], [1, 6, 3, 5, 0, 2, 4])
+    assert sources == (["<pad>", "<s>", "</s>", "<unk>", "x", "y", "z"], [3, 3, 1, 5, 0, 2, 4])
+    (tmp_path / "vocab.json").write_text(json.dumps(source | {"<begin>": 6}))
+    assert _vocabularies(tmp_path, begun, described)[1] == (
+        ["<pad>", "<begin>", "</s>", "<unk>", "x", "y", "z"],
+        [3, 6, 1, 5, 0, 2, 4],
+    )
+    (tmp_path / "vocab.json").write_text(json.dumps(source | {"<s>": 6, "<bos>": 7}))
+    shared = ["<pad>", "<start>", "</s>", "<unk>", "x", "y", "z", "<s>", "<bos>"]
+    for config in ({}, {"share_encoder_decoder_embeddings": True}):
+        assert _vocabularies(tmp_path, config, {}) == ((shared, [3, 3, 1, 5, 0, 2, 4, 6, 7]), None)
+    end = _vocabularies(tmp_path, {"decoder_start_token_id": 1}, {})[0]
+    assert end.pieces[:4] == ["<pad>", "<start>", "</s>", "<unk>"] and end.rows[:4] == [3, 1, 1, 5]
+
+
+def test_a_piece_that_became_two_comes_out_as_the_second():
+    bias = torch.tensor([1.0, -math.inf, 3, 4, -50])
+    assert _output_bias(bias, [0, 0, 2, 3, 1]).tolist() == [-30, 1, 3, 4, -30]
+    assert _output_bias(bias, [0, 2, 2, 3, 4]).tolist() == [1, -30, 3, 4, -30]
+    assert _output_bias(bias, [0, 3, 2, 4, 1]).tolist() == [1, 4, 3, -30, -30]
+    assert bias.tolist() == [1, -math.inf, 3, 4, -50]
+
+
+def test_options_of_an_imported_model(marians, tmp_path):
+    folder = shutil.copytree(marians("relu"), tmp_path / "marian")
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config |= {"dropout": 0.25, "attention_dropout": 0.125}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    found = read(folder, "", "").config
+    vocab_size = len(json.loads((folder / "vocab.json").read_text(encoding="utf-8"))) + 1  # <s>
+    assert (found.model.d_model, found.model.d_ff, found.model.num_heads) == (32, 64, 4)
+    assert (found.model.num_encoder_layers, found.model.num_decoder_layers) == (2, 2)
+    assert (found.model.activation, found.model.output_bias) == ("relu", True)
+    assert (found.model.vocab_size, found.model.source_vocab_size) == (vocab_size, 0)
+    assert (found.model.dropout, found.model.attention_dropout) == (0.25, 0.125)
+    assert (found.data.source, found.data.target, found.data.directions) == ("en", "de", ())
+    assert (found.data.joint, found.data.vocab_size, found.data.tokenizer) == (
+        True,
+        vocab_size,
+        "unigram",
+    )
+    del config["dropout"], config["attention_dropout"]
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    (folder / "tokenizer_config.json").unlink()
+    found = read(folder, "", "").config
+    assert (found.model.dropout, found.model.attention_dropout) == (0.1, 0.0)
+    assert (found.data.source, found.data.target) == ("src", "tgt")
+    found = read(folder, "fr", "es").config
+    assert (found.data.source, found.data.target) == ("fr", "es")
+    separate = read(marians("separate"), "", "").config
+    assert separate.data.joint is False and separate.model.source_vocab_size == 55
+
+
+def test_what_an_imported_model_says_of_itself(marians, tmp_path, capsys):
+    folder = shutil.copytree(marians("relu"), tmp_path / "marian")
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(f"{pair.source}\tx\n" for pair in sentences()[:9]), encoding="utf-8")
+    status, said, _ = run(capsys, "import", folder, "--out", tmp_path / "model", "--valid", pairs)
+    metrics = model_folder.read_metrics(tmp_path / "model")
+    weights = model_folder.load(tmp_path / "model").model.parameters()
+    assert metrics == {"parameters": sum(each.numel() for each in weights), "imported": "marian"}
+    assert status == 0 and said.startswith("9 of 9 sentences from pairs.tsv produced identical")
+    assert f"model: {metrics['parameters']:,} parameters, in " in " ".join(said.split())
+    card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    assert card.startswith("# en → de\n\nImported by transduce from marian, a Marian model")
+    assert "transduce translate . --input text.en --output text.de" in card
+    assert "9 of 9 sentences from pairs.tsv" in card
+    status, _, said = run(capsys, "import", pairs, "--out", tmp_path / "x")
+    assert status == 2 and "pairs.tsv is not a folder." in said
