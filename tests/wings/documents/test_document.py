@@ -282,7 +282,7 @@ def test_a_byte_order_mark_tells_the_encoding(codec: str) -> None:
             (label, "which is unknown")
             for label in (
                 *("idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"),
-                *("utf-7", "base64", "rot13", "klingon"),
+                *("utf-7", "utf_7", "base64", "rot13", "klingon"),
             )
         ),
         *((label, "not begin with a byte order") for label in ("utf-8-sig", "utf-16", "utf-32")),

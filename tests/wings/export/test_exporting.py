@@ -1,5 +1,6 @@
 """Tests of transduce/wings/export/exporting.py."""
 
+import errno
 import io
 import json
 import re
@@ -64,6 +65,19 @@ def test_export_with_a_wrong_weight_is_not_written(form, models, tmp_path, monke
     ):
         export(folder, form, tmp_path / "place" / "out")
     assert not (tmp_path / "place").exists()
+
+
+def test_a_full_disk_lacks_the_size_of_the_model(models, tmp_path, monkeypatch):
+    def write(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setitem(FORMS, "ctranslate2", FORMS["ctranslate2"]._replace(write=write))
+    size = model_folder.describe(models("post")).size
+    for compute_type, needs in (("float32", f"it needs at least {size:,} bytes, "), ("int8", "")):
+        with pytest.raises(
+            UserError, match=rf"There is no room for .*out: {needs}[\d,]+ bytes are"
+        ):
+            export(models("post"), "ctranslate2", tmp_path / "out", compute_type)
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -1,5 +1,6 @@
 """Tests of transduce/wings/export/importing.py."""
 
+import errno
 import json
 import math
 import re
@@ -126,6 +127,19 @@ def test_import_with_a_wrong_weight_is_not_written(marians, tmp_path, monkeypatc
     with pytest.raises(UserError, match=r"(?i)nothing was written"):
         import_model(marians("relu"), tmp_path / "model", pairs=sentences())
     assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_lacks_the_size_of_the_weights(marians, tmp_path, monkeypatch):
+    def fill(_, *given):
+        weights.append(given[2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    weights = []
+    monkeypatch.setattr(model_folder, "fill", fill)
+    with pytest.raises(UserError, match="There is no room for") as raised:
+        import_model(marians("relu"), tmp_path / "model")
+    size = sum(4 * each.numel() for each in weights[0].values())
+    assert f"it needs at least {size:,} bytes" in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import contextlib
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -189,6 +190,54 @@ def test_only_sentences_that_both_programs_read_alike_are_compared(models):
     assert [pair.origin.line for pair in found] == kept and found[0].source == "ka lo"
     with pytest.raises(UserError, match="needs a sentence of fewer than 400 tokens"):
         parity._fitting(translator, pairs[1:6])
+
+
+@pytest.mark.parametrize(
+    ("theirs", "gap", "is_tie"),
+    [
+        (["a", "b"], 0.0009, True),
+        (["a", "b"], 0.0011, False),
+        (["a", "b"], -0.0011, False),
+        (["b", "x"], 0.0, False),  # the first tokens that differ decide
+        (["a"], 0.0009, True),  # the end of the translation
+        (["a"], 0.0011, False),
+        (["a", "a", "b"], 0.0, False),  # the same
+        (["a", "x"], 0.0, False),  # no piece of the vocabulary
+    ],
+)
+def test_a_tie_by_hand(theirs, gap, is_tie):
+    """Pieces that differ at the second place have log-probabilities with a small gap; all others differ by more."""
+    asked = []
+
+    def log_probs(sources, targets):
+        asked.append((sources, targets))
+        return [[-1.0, -2.0, -3.0, -9.0], [-1.5, -2.0 - gap, -8.0, -7.0]]
+
+    vocabulary = SimpleNamespace(all_pieces=lambda: ["a", "b", "c"])
+    translator = SimpleNamespace(
+        tokenizer=SimpleNamespace(target=vocabulary), engine=SimpleNamespace(log_probs=log_probs)
+    )
+    ours = ["a", "a", "b"]
+    assert parity._is_tie(translator, [7], ours, theirs) is is_tie
+    if asked:
+        places = [["abc".index(piece) for piece in pieces] for pieces in (ours, theirs)]
+        assert asked == [([[7], [7]], places)]
+
+
+@pytest.mark.parametrize("differing", [1, 2])
+def test_99_of_100_translations_must_be_identical(differing, models, monkeypatch):
+    model, texts = model_folder.load(models("post")), reverse_texts(100, seed=3)[0]
+    pairs = [Pair(text, text, Origin("/home/ann/valid.jsonl", 1)) for text in texts]
+    outputs = greedy(model, texts)
+    for i in range(differing):
+        outputs[i] = outputs[i]._replace(pieces=["x"])
+    monkeypatch.setattr(parity, "_is_tie", lambda *_: True)
+    if differing == 1:
+        found = parity.check_parity(model, pairs, says(outputs), exact=True)
+        assert found == (100, "the text held out from training", 99, "float32", None)
+    else:
+        with pytest.raises(UserError, match="differ in 2 of 100 sentences"):
+            parity.check_parity(model, pairs, says(outputs), exact=True)
 
 
 def test_cut_translations_may_go_on_in_the_other_program():
