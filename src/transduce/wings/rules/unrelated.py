@@ -103,8 +103,7 @@ class Unrelated:
         random = []
         for fold, half in enumerate(halves):
             real.append(self._scores(half, 1 - fold))
-            others = half[len(half) // 2 :] + half[: len(half) // 2]
-            mixed = [(pair[0], other[1]) for pair, other in zip(half, others, strict=True)]
+            mixed = [(source, half[i - len(half) // 2][1]) for i, (source, _) in enumerate(half)]
             random.append(self._scores(mixed, 1 - fold))
         self._threshold = _threshold(np.concatenate(real), np.concatenate(random))
 
