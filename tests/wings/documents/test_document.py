@@ -127,6 +127,7 @@ def test_slots_record_their_line() -> None:
     [
         ("a.doc", b"", r"a\.doc can't be translated: it is a document"),
         ("a", b"", "its name has no suffix"),
+        ("a.FOO", b"", r"its suffix \.foo is unknown\. Known suffixes: .*\.po, "),
         (
             "a.txt",
             b"one\ntw\xff",
@@ -791,6 +792,9 @@ def test_other_links_are_translated(link: str, expected: str) -> None:
         ("<p lang=fr>Oui <b lang=en>yes</b> oui</p>", "<p lang=fr>Oui <b lang=en>YES</b> oui</p>"),
         ("<i lang=fr>oui <b lang=en>yes</b></i> no", "<i lang=fr>oui <b lang=en>YES</b></i> NO"),
         ("<ul><li lang=fr>Oui<li>Yes</ul>", "<ul><li lang=fr>Oui<li>YES</ul>"),
+        ("<div lang=fr>Oui</b> oui</div></i>No", "<div lang=fr>Oui</b> oui</div></i>NO"),
+        ("<div lang=fr><b>Oui</div>No</b>", "<div lang=fr><b>Oui</div>NO</b>"),
+        ("<p lang=fr>Oui<br>oui<hr></p>No", "<p lang=fr>Oui<br>oui<hr></p>NO"),
         *(
             (f"<p lang='{code}'>Yes</p>", f"<p lang='{code}'>YES</p>")
             for code in ("en", "en-GB", "EN_us", "eng", "", "und", "{{ lang }}")
@@ -1411,6 +1415,21 @@ def test_errors_name_the_line(translator: Translator) -> None:
     with pytest.raises(UserError, match=r"^Text 5: the terms of the glossary"):
         page = b"\n\n<p>A cat.</p>\n\n<p>A dog.</p>"
         translate_document(translator, page, "a.html", "en", "de", glossary=terms)
+
+
+def test_texts_are_translated_sentence_by_sentence_and_flagged_with_their_lines(
+    translator: Translator,
+) -> None:
+    texts = ["A dog runs. The cat sees it.", "3 dogs", "A cat."]
+    page = "\n\n".join(f"<p>{text}</p>" for text in texts).encode()
+    found = translate_document(translator, page, "a.html", "en", "de")
+    made = translator.translate(texts, sentences=True)
+    assert found.texts == 3
+    again = read_document(found.content, "a.html", "de", "en")
+    assert again.texts == [each.text for each in made if each.text]
+    expected = [(line, each.flags) for line, each in zip((1, 3, 5), made, strict=True)]
+    assert found.flagged == [each for each in expected if each[1]]
+    assert OTHER_NUMBERS in dict(found.flagged)[3]
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -92,6 +92,12 @@ def test_signs_that_begin_or_end_no_line():
         assert document.write([f"犬犬{sign}犬犬犬犬犬"]).decode().splitlines()[2] == f"犬犬{sign}"
 
 
+def test_a_line_of_a_mark_alone_keeps_it():
+    document = read("a.srt", "1\n00:00:01,000 --> 00:00:02,000\n\u200e\n- A\u200f\n")
+    assert document.texts == ["\n- A"]
+    assert document.write(["b\n- C"]).decode().endswith("\n\u200eb\n- C\u200f\n")
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\\N"])
 def test_line_ends_are_kept(end):
     document = read("a.srt", f"1\n00:00:01,000 --> 00:00:02,000\nab{end}cd\n")

@@ -7,6 +7,7 @@ from lxml import etree
 
 from documents import PLAIN_CDATA, XLIFF1, XLIFF2, by, read, written
 from transduce.decoding.plan import Plan
+from transduce.system.errors import UserError
 from transduce.text.formats import MESSAGE, PRESERVED_TEXT, read_document
 from transduce.wings.documents.xliff import read_translated_xliff
 
@@ -110,6 +111,10 @@ def test_marked_segments_may_be_twenty_levels_deep(levels: int) -> None:
 def test_a_section_of_characters_is_plain_where_it_has_no_markup() -> None:
     document = read("a.xlf", PLAIN_CDATA)
     assert document.kinds == [*[PRESERVED_TEXT._replace(message=True)] * 2, MESSAGE]
+    latin = PLAIN_CDATA.replace("utf-8", "iso-8859-1").encode("latin-1")
+    with pytest.raises(UserError, match=r"a\.xlf:13: the translation has 'ł'"):
+        read_document(latin, "a.xlf", "en", "de").write(["", "", "ł"])
+    assert b">&#322;</target>" in read_document(latin, "a.xlf", "en", "de").write(["", "ł", ""])
     assert "<![CDATA[Sichern & schließen]]></target>" in written(
         document, lambda _: "Sichern & schließen"
     )

@@ -29,6 +29,7 @@ from transduce.text.rules import (
     SOURCE_LANGUAGE,
     SWAPPED,
     TARGET_LANGUAGE,
+    UNRELATED,
     UNUSUAL_LENGTH,
     Checker,
     Rules,
@@ -157,6 +158,11 @@ def test_a_text_that_breaks_off_is_too_short_by_two_standard_deviations():
     assert [{rule for rule in LENGTH_RULES if each & BITS[rule]} for each in found] == [
         row[2] for row in rows
     ]
+
+
+def test_without_pairs_to_learn_from_no_length_is_unusual_and_no_pair_unrelated():
+    pairs = [("a" * 90, "b"), ("x", "y")]
+    assert broken([*LENGTH_RULES, UNRELATED], pairs) == [set(), set()]
 
 
 def test_shifts_that_are_known_are_not_searched():

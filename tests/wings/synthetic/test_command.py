@@ -86,6 +86,10 @@ def test_a_teacher_translates_one_direction_directly(teacher, translator, tmp_pa
     three = [tmp_path / name for name in ("a.de", "a.en", "a.fr")]
     status, _, said = run(capsys, "distill", teacher, *given, *three)
     assert status == 2 and "these languages have several: de-en" in said
+    assert run(capsys, "distill", teacher, *given, *three, "--from", "de", "--to", "en")[0] == 0
+    [corpus] = translator.distilled[2].corpora
+    assert corpus.files == tuple(map(str, three[:2]))
+    del translator.distilled
     translator.direction, translator.pivot = Direction("de", "fr"), "en"
     status, _, said = run(capsys, "distill", teacher, *given, three[0], three[2])
     assert status == 2 and "has no direction de-fr" in said and "one of de-en, en-fr" in said
