@@ -25,6 +25,7 @@ from transduce.wings.export.exporting import export
 from transduce.wings.export.importing import import_model
 from transduce.wings.export.marian_reader import (
     Vocabulary,
+    _check,
     _directions,
     _output_bias,
     _vocabularies,
@@ -180,6 +181,34 @@ def test_unsupported_marian_options_are_refused(changed, why, marians, tmp_path)
     with pytest.raises(UserError, match=why):
         import_model(folder, tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+def test_entries_that_a_configuration_may_lack():
+    sizes = {
+        f"{side}_{name}": 2
+        for side in ("encoder", "decoder")
+        for name in ("layers", "ffn_dim", "attention_heads")
+    } | {"d_model": 2}
+    fixed = {"model_type": "marian", "scale_embedding": True, "activation_function": "swish"}
+    usual = {
+        **{"tie_word_embeddings": True, "normalize_before": False, "normalize_embedding": False},
+        **{"add_final_layer_norm": False, "quantization_config": None},
+        "share_encoder_decoder_embeddings": True,
+    }
+    whole = sizes | fixed | usual
+    _check(Path("c"), sizes | fixed)
+    _check(Path("c"), whole | {"share_encoder_decoder_embeddings": False})
+    for name in whole:
+        lacking = {key: value for key, value in whole.items() if key != name}
+        if name in usual:
+            _check(Path("c"), lacking)
+        else:
+            with pytest.raises(UserError, match=f"^c: {name} is (None; only|missing)"):
+                _check(Path("c"), lacking)
+        if name not in ("d_model", "encoder_layers", "decoder_layers"):
+            other = whole | {name: 3 if name in sizes else "x"}
+            with pytest.raises(UserError, match=f"^c: ({name} is x; only|.* differ; they must)"):
+                _check(Path("c"), other)
 
 
 @pytest.mark.parametrize(
@@ -350,12 +379,12 @@ def test_vocabularies_by_hand(tmp_path):
         ["<pad>", "<begin>", "</s>", "<unk>", "x", "y", "z"],
         [3, 6, 1, 5, 0, 2, 4],
     )
-    (tmp_path / "vocab.json").write_text(json.dumps(source | {"<s>": 6, "<bos>": 7}))
-    shared = ["<pad>", "<start>", "</s>", "<unk>", "x", "y", "z", "<s>", "<bos>"]
+    (tmp_path / "vocab.json").write_text(json.dumps(source | {"<s>": 6, "<<s>>": 7}))
+    shared = ["<pad>", "<<<s>>>", "</s>", "<unk>", "x", "y", "z", "<s>", "<<s>>"]
     for config in ({}, {"share_encoder_decoder_embeddings": True}):
         assert _vocabularies(tmp_path, config, {}) == ((shared, [3, 3, 1, 5, 0, 2, 4, 6, 7]), None)
     end = _vocabularies(tmp_path, {"decoder_start_token_id": 1}, {})[0]
-    assert end.pieces[:4] == ["<pad>", "<start>", "</s>", "<unk>"] and end.rows[:4] == [3, 1, 1, 5]
+    assert end.pieces[:4] == ["<pad>", "<<<s>>>", "</s>", "<unk>"] and end.rows[:4] == [3, 1, 1, 5]
 
 
 def test_a_piece_that_became_two_comes_out_as_the_second():
