@@ -72,8 +72,12 @@ def test_targets_are_good_translations_with_the_same_placeholders(
         expected += [] if is_bad or not output.text.strip() else [(source, output.text)]
     made = [pair for pair in learnt(found) if "\ufdd0" not in pair[0]]
     assert made == expected and 0 < sum(bad) < len(TEXTS)
-    assert found.facts.left_out["too-long"] == 1
-    assert found.facts.left_out["cut-off"] in (sum(bad), sum(bad) + 1)
+    left_out = found.facts.left_out
+    assert left_out["too-long"] == 1
+    # Each pair is counted, and each translation.
+    counted = (1 + keep_original) * (len(rows) - 1) + 1
+    assert found.facts.pairs + sum(left_out.values()) == counted
+    assert left_out["cut-off"] in (sum(bad), sum(bad) + 1)
     assert found.tokenizer.models == translator.tokenizer.models
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".lock") == [
         "a.tsv",
