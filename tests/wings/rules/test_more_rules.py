@@ -252,6 +252,9 @@ def test_sentences_of_the_test_set_are_found_on_either_side(tmp_path):
     (tmp_path / "test.fr").write_text("Un chien.\nUn.\n")
     three = (*test, str(tmp_path / "test.fr"))
     assert broken([IN_TEST_SET], [("x", "un chien")], test=three) == [{IN_TEST_SET}]
+    (tmp_path / "test.jsonl").write_text('{"en": "A cat.", "de": "Eine Katze."}\n')
+    own = {"test": (str(tmp_path / "test.jsonl"),), "languages": ("en", "de")}
+    assert broken([IN_TEST_SET], [("x", "eine katze")], **own) == [{IN_TEST_SET}]
     with pytest.raises(UserError, match="needs a test set"):
         broken([IN_TEST_SET], pairs)
 

@@ -129,6 +129,7 @@ def test_a_lexicon_by_hand():
         [pair([0], [0]), pair([0], [1]), pair([1, 0], [0, 1]), pair([0], [2]), pair([0], [0, 1, 2])]
     )
     assert found[:3] == pytest.approx([gain, np.log(0.1), gain])
+    assert lexicon.scores([pair([9], [1])]) == pytest.approx([np.log(0.1)]), "an unknown word"
     assert np.isnan(found[3]) and found[4] == pytest.approx((gain + np.log(0.1)) / 2)
 
 
