@@ -111,6 +111,9 @@ def test_notes_and_styles_of_webvtt_are_no_texts():
         "00:03.000 --> 00:04.000\nTwo\n00:05.000 --> 00:06.000\nThree\n\nNOTE\nmore\n"
     )
     assert read("a.vtt", text).texts == ["Shown", "Two", "Three"]
+    assert read("a.vtt", f"\ufeff{text}").texts == ["Shown", "Two", "Three"]
+    [cue] = read_cues(b"1\n17 --> 18\nNo times\n", "a.srt")
+    assert (cue.begin, cue.end, cue.slot.text) == (0, 0, "No times")
     cues = read_cues(text.encode(), "a.vtt")
     assert [(cue.begin, cue.end) for cue in cues] == [(1, 2), (3, 4), (5, 6)]
     assert read("a.srt", text.removeprefix("WEBVTT")).texts[0] == "Shown"
