@@ -156,6 +156,34 @@ def test_a_string_of_many_lines_or_a_long_one_is_read_in_little_time_and_memory(
         list(read_translated_po(chain([b'\nmsgid "a"\nmsgstr ""\n'], endless), "a.po", "de"))
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (
+            b'msgid "a"\nmsgstr "b\n',
+            r"a\.po:2: expected a comment, or msgid .*, found 'msgstr \"b'\.",
+        ),
+        (b'msgid "a"\n', r"a\.po:1: this message has no msgstr"),
+        (b'"a"\n', r"a\.po:1: this line continues a string"),
+        (b'\nmsgstr "a"', r"a\.po:2: this message has no msgid"),
+        (b'msgid "a"\nmsgid "b"\nmsgstr "c"\n', r"a\.po:2: this message has two msgid"),
+        (b'msgid "a"\nmsgstr "b"\nmsgstr "c"\n', r"a\.po:3: this message has two msgstr"),
+        (
+            b'msgid "a"\nmsgid_plural "b"\nmsgstr ""\n',
+            r"a\.po:3: this message has a msgid_plural, so .*\. Number .* 'msgstr\[0\]'",
+        ),
+        (b'msgid "a"\nmsgstr ""\nb\n', r"a\.po:3: expected a comment, .*, found 'b'\."),
+        (b'msgid "a"\nmsgstr ""\n"b\\"\n', r"a\.po:3: expected a comment"),
+        (PO.replace("Language: de", "Language: fr").encode(), "translation into 'fr'"),
+    ],
+)
+def test_malformed_messages_are_named(content: bytes, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        read_document(content, "a.po", "en", "de")
+    with pytest.raises(UserError, match=said):
+        list(read_translated_po([content], "a.po", "de"))
+
+
 # -- headers of templates ---------------------------------------------------------------------------------
 
 PLURAL = """#, c-format

@@ -79,6 +79,8 @@ def test_inexact_exports_are_compared_by_bleu(models):
         )
         with pytest.raises(UserError, match="Name a validation text with its translations"):
             parity.check_parity(other, gone, says(ours), exact=False)
+        assert parity.check_parity(other, pairs, says(ours), exact=False).bleu
+    assert parity.check_parity(model, gone, says(ours), exact=False).bleu
 
 
 def test_search_options_do_not_affect_the_comparison(models):
@@ -190,6 +192,11 @@ def test_only_sentences_that_both_programs_read_alike_are_compared(models):
     assert [pair.origin.line for pair in found] == kept and found[0].source == "ka lo"
     with pytest.raises(UserError, match="needs a sentence of fewer than 400 tokens"):
         parity._fitting(translator, pairs[1:6])
+    translator.engine.max_positions = 3
+    words = [Pair(text, "x", Origin("f", i)) for i, text in enumerate(("ka", "ka lo mi nu so"))]
+    assert [pair.source for pair in parity._fitting(translator, words)] == ["ka"]
+    with pytest.raises(UserError, match="needs a sentence of fewer than 3 tokens"):
+        parity._fitting(translator, words[1:])
 
 
 @pytest.mark.parametrize(
