@@ -1,7 +1,6 @@
 """Tests of transduce/wings/documents/document.py."""
 
 import re
-import sys
 from collections.abc import Sequence
 from itertools import count, cycle
 from pathlib import Path
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from command_line import run
-from documents import PLAIN_CDATA, PO, XLIFF1, XLIFF2, by, read, translated, written
+from documents import PLAIN_CDATA, PO, SRT, VTT, XLIFF1, XLIFF2, by, read, translated, written
 from models import publish_model
 from transduce.config.schema import DataConfig, DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding.plan import GUESSED, IN_PARTS, LONG, LOST, OTHER_NUMBERS, Plan
@@ -37,28 +36,6 @@ HTML = """<!DOCTYPE html>
 <p>No close <img src=a.png alt='A dog'> here <pre>keep</pre>
 <ul><li>One<li translate=no>Not</ul><div><img alt=dog></div><input type=submit value="Send it"><textarea>no</textarea>
 <p>2.5 < 3 and AT&T</p><p>123</p></body></html>
-"""
-
-
-SRT = """1
-00:00:01,000 --> 00:00:02,500
-<i>A first line
-and its end.</i>
-
-2
-00:00:03,000 --> 00:00:04,000
-- Hello.
-- Yes?
-"""
-
-
-VTT = """WEBVTT
-
-NOTE no text
-
-intro
-00:01.000 --> 00:02.000 align:start
-Hello there.
 """
 
 
@@ -372,48 +349,6 @@ def test_the_source_of_a_memory_is_a_language_that_it_has(declared: str) -> None
     assert read_document(content.encode(), "a.tmx", "src", "de").texts == read("a.tmx", TMX).texts
 
 
-def test_a_new_target_has_the_language_that_the_file_declares() -> None:
-    content = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en-US" trgLang="de-DE">
-        <file id="f"><unit id="1"><segment><source xml:lang="en-US">A dog.</source></segment></unit></file></xliff>"""
-    assert b'<target xml:lang="de-DE">Ein Hund.</target>' in read("a.xlf", content).write(
-        ["Ein Hund."]
-    )
-
-
-@pytest.mark.parametrize(
-    ("declared", "target", "fits"),
-    [
-        ("zh-TW", "zh_Hans", False),
-        ("zh-TW", "zh_Hant", True),
-        ("zh", "zh_Hans", True),
-        ("fil", "tl", True),
-    ],
-)
-def test_a_file_is_filled_in_its_own_script(declared: str, target: str, fits: bool) -> None:
-    content = XLIFF1.replace('target-language="de"', f'target-language="{declared}"').encode()
-    if fits:
-        assert read_document(content, "a.xlf", "en", target).texts == read("a.xlf", XLIFF1).texts
-    else:
-        with pytest.raises(UserError, match="declares translation into 'zh-TW'"):
-            read_document(content, "a.xlf", "en", target)
-
-
-def test_the_header_of_a_po_file_in_xliff_is_not_translated() -> None:
-    unit = '<trans-unit id="1"{}><source>Plural-Forms: nplurals=2;</source></trans-unit>'
-    content = '<xliff version="1.2"><file source-language="en" target-language="de"><body>{}</body></file></xliff>'
-    assert read("a.xlf", content.format(unit.format(""))).texts
-    assert not read(
-        "a.xlf", content.format(unit.format(' restype="x-gettext-domain-header"'))
-    ).texts
-
-
-def test_external_dtd_is_not_fetched() -> None:
-    text = XLIFF1.replace(
-        "<!-- a comment -->", '<!DOCTYPE xliff SYSTEM "http://127.0.0.1:1/none.dtd">'
-    )
-    assert read("a.xlf", text).texts == read("a.xlf", XLIFF1).texts
-
-
 def test_a_character_that_the_encoding_lacks() -> None:
     document = read_document(
         "<meta charset=latin-1><p>caf\xe9".encode("latin-1"), "a.html", "en", "de"
@@ -430,83 +365,6 @@ def test_a_character_that_the_encoding_lacks() -> None:
         document.write(["ł"] * len(document.texts))
 
 
-def test_flags_belong_to_the_next_message_even_if_it_is_obsolete() -> None:
-    obsolete = '#, fuzzy\n#~ msgid "Old"\n#~ msgstr "Alt"\n\n'
-    assert read("a.po", f'{obsolete}msgid "New"\nmsgstr ""\n').texts == ["New"]
-    assert read("a.po", f'{obsolete}#, fuzzy\nmsgid "New"\nmsgstr ""\n').texts == []
-
-
-PLURAL = 'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] "%d Datei"\n'
-
-
-HEADER = """msgid ""
-msgstr ""
-"Language: {}\\n"
-"Content-Type: text/plain; charset=UTF-8\\n"
-"Plural-Forms: {}\\n"
-
-"""
-TWO_FORMS = HEADER.format("de", "nplurals=2; plural=(n != 1);")
-
-
-@pytest.mark.parametrize("rest", ['msgstr[1] ""\n', ""])
-def test_existing_plural_forms_stay(rest: str) -> None:
-    document = read("a.po", TWO_FORMS + PLURAL + rest)
-    assert document.texts == ["%d files"]
-    written = document.write(["%d Dateien"]).decode()
-    assert written == TWO_FORMS + PLURAL + 'msgstr[1] "%d Dateien"\n'
-    assert read("a.po", PLURAL + rest, redo=True).texts == ["%d file", "%d files"]
-
-
-def test_plural_forms_are_written_at_their_index() -> None:
-    rule = "nplurals=3; plural=(n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2);"
-    gap = 'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[2] ""\nmsgstr[0] "a"\n'
-    gap = HEADER.format("pl", rule) + gap
-    document = read_document(gap.encode(), "a.po", "en", "pl")
-    assert document.write(["c", "b"]).decode() == gap.replace('2] ""', '2] "c"') + 'msgstr[1] "b"\n'
-
-
-def test_the_encoding_is_what_the_header_says_and_no_message() -> None:
-    text = 'msgid "Content-Type: text/html; charset=iso-8859-1\\n"\nmsgstr ""\n\nmsgid "é"\nmsgstr ""\n'
-    assert read("a.po", text).texts[1] == "é"
-    short = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=iso-8859-1\\n"\n\nmsgid "é"\nmsgstr ""\n'
-    assert read_document(short.encode("latin-1"), "a.po", "en", "de").texts == ["é"]
-
-
-def test_missing_plural_forms_of_the_language_are_added() -> None:
-    text = PO.replace("Language: de", "Language: pl").replace(
-        "nplurals=2; plural=(n != 1)", "nplurals=INTEGER; plural=X"
-    )
-    document = read_document(text.encode(), "a.po", "en", "pl")
-    assert document.texts[1:4] == ["%d file", "%d files", "%d files"]
-    filled = document.write(["a", "jeden", "dwa", "pięć", "b"]).decode()
-    assert 'msgstr[0] "jeden"\nmsgstr[1] "dwa"\nmsgstr[2] "pięć"\n\n' in filled
-    assert polib.pofile(filled)[3].msgstr_plural == {0: "jeden", 1: "dwa", 2: "pięć"}
-    japanese = read_document(
-        text.replace("Language: pl", "Language: ja").encode(), "a.po", "en", "ja"
-    )
-    assert japanese.texts[1:-1] == ["%d files"]
-
-
-def test_only_the_header_of_a_template_gets_a_charset() -> None:
-    message = 'msgid "Replace charset=CHARSET."\nmsgstr ""\n'
-    for charset in ("UTF-8", "CHARSET", "ASCII", "us-ascii"):
-        header = '# charset=CHARSET\nmsgid ""\nmsgstr ""\n"Language: de\\n"\n'
-        header += f'"Content-Type: text/plain; charset={charset}\\n"\n\n'
-        written = read("a.po", header + message).write(["Ersetze charset=CHARSET: ö."]).decode()
-        assert written == header.replace(f"{charset}\\n", "UTF-8\\n") + message.replace(
-            'r ""', 'r "Ersetze charset=CHARSET: ö."'
-        )
-
-
-def test_headers_and_credits_of_other_programs_are_understood() -> None:
-    header = 'msgid ""\nmsgstr "Language: \\nX-Language: {}\\n"\n\n'
-    messages = 'msgid "translator-credits"\nmsgstr ""\n\nmsgid "One"\nmsgstr ""\n'
-    assert read("a.po", header.format("de_DE") + messages).texts == ["One"]
-    with pytest.raises(UserError, match="fr_FR"):
-        read("a.po", header.format("fr_FR") + messages)
-
-
 def test_new_targets_have_codes_with_hyphens() -> None:
     tmx = '<tmx><body><tu><tuv xml:lang="en"><seg>A dog.</seg></tuv></tu></body></tmx>'
     unit = '<trans-unit id="1"><source xml:lang="en">A dog.</source></trans-unit>'
@@ -519,59 +377,6 @@ def test_new_targets_have_codes_with_hyphens() -> None:
         )
 
 
-def test_without_babel_a_header_must_have_the_plural_forms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "babel", None)
-    assert read("without.po", PO).texts[1:3] == ["%d file", "%d files"]
-    with pytest.raises(
-        UserError,
-        match=r"^without\.po: the header has no Plural-Forms\. .*'transduce\[documents\]'",
-    ):
-        read("without.po", PLURAL + 'msgstr[1] ""\n')
-
-
-# -- XLIFF ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["a.xlf", "a2.xliff"])
-def test_xliff_is_what_lxml_says_it_is(name: str) -> None:
-    document = read(name, FILES[name])
-    filled = document.write([text.replace("e", "é") for text in document.texts])
-    before, after = etree.fromstring(FILES[name].encode()), etree.fromstring(filled)
-    missing = list(document.texts)
-    for unit in after.iter("{*}trans-unit", "{*}segment"):
-        source, target = unit.find("{*}source"), unit.find("{*}target")
-        if target is not None and "".join(source.itertext()).replace("e", "é") == "".join(
-            target.itertext()
-        ):
-            missing.pop()
-            if unit.get("id") not in ("3",):
-                unit.remove(target)
-    assert missing == []
-    kept = [
-        each
-        for each in after.iter()
-        if etree.QName(each).localname != "target" or each.get("state") != "new"
-    ]
-    assert [each.tag for each in kept] == [
-        each.tag
-        for each in before.iter()
-        if etree.QName(each).localname != "target" or each.get("state") != "new"
-    ]
-    assert read_document(filled, name, "en", "de").texts == (["Empty"] if name == "a.xlf" else [])
-
-
-def test_a_source_may_say_itself_that_its_blanks_count() -> None:
-    unit = """<xliff version="1.2"><file source-language="en" target-language="de"><body><trans-unit id="1">
-    <source xml:space="preserve">One line.
-  Another.</source></trans-unit></body></file></xliff>"""
-    filled = written(read("a.xlf", unit), str.upper)
-    assert '<target xml:space="preserve">ONE LINE.\n  ANOTHER.</target>' in filled
-    assert "<target>ONE LINE. ANOTHER.</target>" in written(
-        read("a.xlf", unit.replace(' xml:space="preserve"', "")),
-        lambda text: " ".join(text.upper().split()),
-    )
-
-
 def test_visible_text_is_translated_unless_marked_otherwise() -> None:
     page = """<p>Size: <select><option>Big</option></select></p><object data="x"><p>Text</p></object>
     <img class="notranslate" alt="A"><p translate="NO">B</p><p><b class="x notranslate" title="C">D</b> runs</p>"""
@@ -582,32 +387,6 @@ def test_visible_text_is_translated_unless_marked_otherwise() -> None:
         "Text",
         '<b class="x notranslate" title="C">D</b> runs',
     ]
-
-
-def test_approved_translations_stay() -> None:
-    unit = "<trans-unit{}><source>{}</source><target{}>B</target></trans-unit>"
-    states = [
-        (' approved="yes"', "A", ""),
-        (' approved="yes"', "D", ' state="needs-translation"'),
-        ("", "B", ' state="signed-off"'),
-        ("", "C", ' state="translated"'),
-    ]
-    file = f'<xliff version="1.2"><file source-language="en"><body>{"".join(unit.format(*each) for each in states)}'
-    assert read("a.xlf", f"{file}</body></file></xliff>", redo=True).texts == ["D", "C"]
-    newer = XLIFF2.replace("<segment><source>Two", '<segment state="final"><source>Two')
-    assert (
-        len(read("a2.xliff", newer, redo=True).texts)
-        == len(read("a2.xliff", XLIFF2, redo=True).texts) - 1
-    )
-
-
-def test_a_target_has_the_blanks_at_the_edges_of_its_source() -> None:
-    unit = '<trans-unit><source>\u00a0 Updated <x id="1"/>\n   now\n  </source></trans-unit>'
-    file = f'<xliff version="1.2"><file source-language="en"><body>{unit}</body></file></xliff>'
-    filled = written(
-        read("a.xlf", file), lambda text: " ".join(text.split()).replace("now", "jetzt")
-    )
-    assert '<target>\u00a0 Updated <x id="1"/> jetzt\n  </target>' in filled
 
 
 # -- HTML -------------------------------------------------------------------------------------------------
@@ -918,120 +697,7 @@ def test_the_depth_of_embedded_elements_is_limited() -> None:
     assert found == [f"level {level}" for level in (1, 2, 3, 4, 5)], "and not x"
 
 
-# -- subtitles and lines ----------------------------------------------------------------------------------
-
-
-def test_the_lines_of_a_cue_are_one_text() -> None:
-    document = read("a.srt", SRT)
-    assert document.texts == ["<i>A first line and its end.</i>", "- Hello.\n- Yes?"]
-    filled = document.write(
-        ["<i>Eine erste Zeile, und das war ihr Ende.</i>", "- Hallo.\n- Ja?"]
-    ).decode()
-    expected = SRT.replace("A first line\nand its end.", "Eine erste Zeile, und\ndas war ihr Ende.")
-    assert filled == expected.replace("- Hello.\n- Yes?", "- Hallo.\n- Ja?")
-    assert document.write(["x", "\n- Ja?"]).decode().endswith("00:00:04,000\n- Ja?\n")
-    assert read("a.vtt", VTT).texts == ["Hello there."]
-
-
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
-@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
-def test_a_blank_line_between_cues_may_be_lost(line_end: str, mark: str) -> None:
-    text = (
-        SRT.replace("\n\n", "\n")
-        .replace("Hello.", "17 --> 18 4\n2")
-        .replace(" -->", "\u00a0-->", 1)
-    )
-    document = read("a.srt", (mark + text).replace("\n", line_end))
-    assert document.texts == ["<i>A first line and its end.</i>", "- 17 --> 18 4 2\n- Yes?"]
-    assert [slot.line for slot in document.slots] == [3, 7]
-
-
-@pytest.mark.parametrize(
-    ("cue", "expected"),
-    [
-        (
-            "<i>- Hi. How are you\ndoing today?</i>\n<i>- Good.</i>",
-            ["<i>- Hi. How are you doing today?</i>", "<i>- Good.</i>"],
-        ),
-        ("{\\an8}- Hi.\n{\\an8}- Good.", ["{\\an8}- Hi.", "{\\an8}- Good."]),
-        ("♪ Hello my friend\n♪ How are you ♪", ["♪ Hello my friend", "♪ How are you ♪"]),
-        ("<i>One\nsentence</i>", ["<i>One sentence</i>"]),
-        ("\u200f- נכון.\n\u200f- לא.", ["- נכון.", "- לא."]),
-        (
-            "<i>\u202b- نعم.\u202c</i>\n<i>\u202b- لا.\u202c</i>",
-            ["<i>\u202b- نعم.\u202c</i>", "<i>\u202b- لا.\u202c</i>"],
-        ),
-        ("－你好\n－再见", ["－你好", "－再见"]),
-    ],
-)
-def test_each_speaker_has_a_line(cue: str, expected: list[str]) -> None:
-    (text,) = read("a.srt", f"1\n00:00:01,000 --> 00:00:02,000\n{cue}\n").texts
-    assert text.split("\n") == expected
-
-
-@pytest.mark.parametrize("reading", ["<rt>kan</rt>", "<rt.big>kan</rt>", "<rt>kan"])
-def test_readings_in_subtitles_stay(reading: str) -> None:
-    cue = f"WEBVTT\n\n00:01.000 --> 00:02.000\nA <ruby>dog{reading}</ruby> runs.\n"
-    document = read("a.vtt", cue)
-    plan = Plan(document.texts, "en")
-    assert plan.sentences == ["A dog runs."]
-    made = plan.assemble(by(str.upper, plan.sentences))[0].text
-    assert made == f"A <ruby>DOG{reading}</ruby> RUNS."
-
-
-def test_marks_of_direction_stay_in_the_file_and_out_of_the_text() -> None:
-    cue = "\u202b- Yes, here\u202c\r\n\u202bwe are now.\u202c\r\n\u202b- No.\u202c\u200f"
-    document = read("a.srt", f"1\r\n00:00:01,000 --> 00:00:02,000\r\n{cue}\r\n")
-    assert document.texts == ["- Yes, here we are now.\n- No."]
-    assert written(document, str.lower).endswith(f"\r\n{cue.lower()}\r\n")
-    assert (
-        document.write(["A\nB\nC\nD"])
-        .decode()
-        .endswith("\u202bC\u202c\u200f\r\n\u202bD\u202c\u200f\r\n")
-    )
-    hebrew = read("a.srt", "1\n00:00:01,000 --> 00:00:02,000\n\u202bשלום.\u202c\n")
-    assert hebrew.write(["Hello."]).decode().endswith("\nHello.\n")
-
-
-def test_text_behind_a_blank_line_belongs_to_the_cue() -> None:
-    cues = "1\n00:00:01,000 --> 00:00:02,000\nA dog.\n\nA cat.\n\n2\n\n00:00:03,000 --> 00:00:04,000\nA bird.\n"
-    document = read("a.srt", cues)
-    assert document.texts == ["A dog.", "A cat.", "A bird."]
-    assert written(document, str.upper) == cues.upper()
-    assert read("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\nA dog.\n\nA note\n").texts == [
-        "A dog."
-    ]
-
-
-def test_lines_of_subtitles_end_between_words_that_are_shown() -> None:
-    cue = '<font face="Arial" size="24" color="#ff0000">Let us go.\nCome on!</font>'
-    document = read("a.srt", f"1\n00:00:01,000 --> 00:00:02,000\n{cue}\n")
-    assert written(document, str).endswith(f"\n{cue}\n")
-    voice = read("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\n<v Roger Bingham>Come\nin</v>\n")
-    assert written(voice, str.lower).endswith("\n<v roger bingham>come\nin</v>\n")
-
-
-@pytest.mark.parametrize("text", ["One\\Ntwo", "One\\N\ntwo"])
-def test_a_written_line_end_of_a_subtitle_is_a_line_end(text: str) -> None:
-    document = read("a.srt", f"1\n00:00:01,000 --> 00:00:02,000\n{text}\n")
-    assert document.texts == ["One two"]
-    assert written(document, lambda _: "Eins zwei").endswith(
-        text.replace("One", "Eins").replace("two", "zwei") + "\n"
-    )
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ("是的，", "我们昨天在那里看见了他"),  # after a pause
-        ("我们昨天在那里看见了", "他和他最好的朋友。」"),
-        ("彼はきのう「ちょっと", "待って」と言いました"),
-        ("<i>これは", "テストです</i>"),
-    ],
-)
-def test_lines_of_chinese_and_japanese_subtitles_need_no_blanks(lines: tuple[str, str]) -> None:
-    document = read("a.srt", "1\n00:00:01,000 --> 00:00:02,000\nOne\ntwo\n")
-    assert document.write(["".join(lines)]).decode().splitlines()[2:] == [*lines]
+# -- lines and sentences -----------------------------------------------------------------------------------
 
 
 def test_the_lines_of_a_text_file() -> None:

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -182,6 +183,98 @@ def test_malformed_messages_are_named(content: bytes, said: str) -> None:
         read_document(content, "a.po", "en", "de")
     with pytest.raises(UserError, match=said):
         list(read_translated_po([content], "a.po", "de"))
+
+
+# -- plural forms and charsets ---------------------------------------------------------------------------
+
+
+def test_flags_belong_to_the_next_message_even_if_it_is_obsolete() -> None:
+    obsolete = '#, fuzzy\n#~ msgid "Old"\n#~ msgstr "Alt"\n\n'
+    assert read("a.po", f'{obsolete}msgid "New"\nmsgstr ""\n').texts == ["New"]
+    assert read("a.po", f'{obsolete}#, fuzzy\nmsgid "New"\nmsgstr ""\n').texts == []
+
+
+FILES = 'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] "%d Datei"\n'
+
+
+LANGUAGE_HEADER = """msgid ""
+msgstr ""
+"Language: {}\\n"
+"Content-Type: text/plain; charset=UTF-8\\n"
+"Plural-Forms: {}\\n"
+
+"""
+
+
+TWO_FORMS = LANGUAGE_HEADER.format("de", "nplurals=2; plural=(n != 1);")
+
+
+@pytest.mark.parametrize("rest", ['msgstr[1] ""\n', ""])
+def test_existing_plural_forms_stay(rest: str) -> None:
+    document = read("a.po", TWO_FORMS + FILES + rest)
+    assert document.texts == ["%d files"]
+    written = document.write(["%d Dateien"]).decode()
+    assert written == TWO_FORMS + FILES + 'msgstr[1] "%d Dateien"\n'
+    assert read("a.po", FILES + rest, redo=True).texts == ["%d file", "%d files"]
+
+
+def test_plural_forms_are_written_at_their_index() -> None:
+    rule = "nplurals=3; plural=(n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2);"
+    gap = 'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[2] ""\nmsgstr[0] "a"\n'
+    gap = LANGUAGE_HEADER.format("pl", rule) + gap
+    document = read_document(gap.encode(), "a.po", "en", "pl")
+    assert document.write(["c", "b"]).decode() == gap.replace('2] ""', '2] "c"') + 'msgstr[1] "b"\n'
+
+
+def test_the_encoding_is_what_the_header_says_and_no_message() -> None:
+    text = 'msgid "Content-Type: text/html; charset=iso-8859-1\\n"\nmsgstr ""\n\nmsgid "é"\nmsgstr ""\n'
+    assert read("a.po", text).texts[1] == "é"
+    short = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=iso-8859-1\\n"\n\nmsgid "é"\nmsgstr ""\n'
+    assert read_document(short.encode("latin-1"), "a.po", "en", "de").texts == ["é"]
+
+
+def test_missing_plural_forms_of_the_language_are_added() -> None:
+    text = PO.replace("Language: de", "Language: pl").replace(
+        "nplurals=2; plural=(n != 1)", "nplurals=INTEGER; plural=X"
+    )
+    document = read_document(text.encode(), "a.po", "en", "pl")
+    assert document.texts[1:4] == ["%d file", "%d files", "%d files"]
+    filled = document.write(["a", "jeden", "dwa", "pięć", "b"]).decode()
+    assert 'msgstr[0] "jeden"\nmsgstr[1] "dwa"\nmsgstr[2] "pięć"\n\n' in filled
+    assert polib.pofile(filled)[3].msgstr_plural == {0: "jeden", 1: "dwa", 2: "pięć"}
+    japanese = read_document(
+        text.replace("Language: pl", "Language: ja").encode(), "a.po", "en", "ja"
+    )
+    assert japanese.texts[1:-1] == ["%d files"]
+
+
+def test_only_the_header_of_a_template_gets_a_charset() -> None:
+    message = 'msgid "Replace charset=CHARSET."\nmsgstr ""\n'
+    for charset in ("UTF-8", "CHARSET", "ASCII", "us-ascii"):
+        header = '# charset=CHARSET\nmsgid ""\nmsgstr ""\n"Language: de\\n"\n'
+        header += f'"Content-Type: text/plain; charset={charset}\\n"\n\n'
+        written = read("a.po", header + message).write(["Ersetze charset=CHARSET: ö."]).decode()
+        assert written == header.replace(f"{charset}\\n", "UTF-8\\n") + message.replace(
+            'r ""', 'r "Ersetze charset=CHARSET: ö."'
+        )
+
+
+def test_headers_and_credits_of_other_programs_are_understood() -> None:
+    header = 'msgid ""\nmsgstr "Language: \\nX-Language: {}\\n"\n\n'
+    messages = 'msgid "translator-credits"\nmsgstr ""\n\nmsgid "One"\nmsgstr ""\n'
+    assert read("a.po", header.format("de_DE") + messages).texts == ["One"]
+    with pytest.raises(UserError, match="fr_FR"):
+        read("a.po", header.format("fr_FR") + messages)
+
+
+def test_without_babel_a_header_must_have_the_plural_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "babel", None)
+    assert read("without.po", PO).texts[1:3] == ["%d file", "%d files"]
+    with pytest.raises(
+        UserError,
+        match=r"^without\.po: the header has no Plural-Forms\. .*'transduce\[documents\]'",
+    ):
+        read("without.po", FILES + 'msgstr[1] ""\n')
 
 
 # -- headers of templates ---------------------------------------------------------------------------------

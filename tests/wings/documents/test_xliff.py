@@ -217,3 +217,112 @@ def test_units_in_an_untranslated_element_stay(element: str) -> None:
     assert read("a.xliff", kept, redo=True).texts == []
     back = kept.replace("<unit ", '<unit translate="yes" ')
     assert element == "unit" or len(read("a.xliff", back).texts) == 1
+
+
+def test_a_new_target_has_the_language_that_the_file_declares() -> None:
+    content = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en-US" trgLang="de-DE">
+        <file id="f"><unit id="1"><segment><source xml:lang="en-US">A dog.</source></segment></unit></file></xliff>"""
+    assert b'<target xml:lang="de-DE">Ein Hund.</target>' in read("a.xlf", content).write(
+        ["Ein Hund."]
+    )
+
+
+@pytest.mark.parametrize(
+    ("declared", "target", "fits"),
+    [
+        ("zh-TW", "zh_Hans", False),
+        ("zh-TW", "zh_Hant", True),
+        ("zh", "zh_Hans", True),
+        ("fil", "tl", True),
+    ],
+)
+def test_a_file_is_filled_in_its_own_script(declared: str, target: str, fits: bool) -> None:
+    content = XLIFF1.replace('target-language="de"', f'target-language="{declared}"').encode()
+    if fits:
+        assert read_document(content, "a.xlf", "en", target).texts == read("a.xlf", XLIFF1).texts
+    else:
+        with pytest.raises(UserError, match="declares translation into 'zh-TW'"):
+            read_document(content, "a.xlf", "en", target)
+
+
+def test_the_header_of_a_po_file_in_xliff_is_not_translated() -> None:
+    unit = '<trans-unit id="1"{}><source>Plural-Forms: nplurals=2;</source></trans-unit>'
+    content = '<xliff version="1.2"><file source-language="en" target-language="de"><body>{}</body></file></xliff>'
+    assert read("a.xlf", content.format(unit.format(""))).texts
+    assert not read(
+        "a.xlf", content.format(unit.format(' restype="x-gettext-domain-header"'))
+    ).texts
+
+
+def test_external_dtd_is_not_fetched() -> None:
+    text = XLIFF1.replace(
+        "<!-- a comment -->", '<!DOCTYPE xliff SYSTEM "http://127.0.0.1:1/none.dtd">'
+    )
+    assert read("a.xlf", text).texts == read("a.xlf", XLIFF1).texts
+
+
+@pytest.mark.parametrize("name", ["a.xlf", "a2.xliff"])
+def test_xliff_is_what_lxml_says_it_is(name: str) -> None:
+    content = {"a.xlf": XLIFF1, "a2.xliff": XLIFF2}[name]
+    document = read(name, content)
+    filled = document.write([text.replace("e", "é") for text in document.texts])
+    before, after = etree.fromstring(content.encode()), etree.fromstring(filled)
+    missing = list(document.texts)
+    for unit in after.iter("{*}trans-unit", "{*}segment"):
+        source, target = unit.find("{*}source"), unit.find("{*}target")
+        if target is not None and "".join(source.itertext()).replace("e", "é") == "".join(
+            target.itertext()
+        ):
+            missing.pop()
+            if unit.get("id") not in ("3",):
+                unit.remove(target)
+    assert missing == []
+    kept = [
+        each
+        for each in after.iter()
+        if etree.QName(each).localname != "target" or each.get("state") != "new"
+    ]
+    assert [each.tag for each in kept] == [
+        each.tag
+        for each in before.iter()
+        if etree.QName(each).localname != "target" or each.get("state") != "new"
+    ]
+    assert read_document(filled, name, "en", "de").texts == (["Empty"] if name == "a.xlf" else [])
+
+
+def test_a_source_may_say_itself_that_its_blanks_count() -> None:
+    unit = """<xliff version="1.2"><file source-language="en" target-language="de"><body><trans-unit id="1">
+    <source xml:space="preserve">One line.
+  Another.</source></trans-unit></body></file></xliff>"""
+    filled = written(read("a.xlf", unit), str.upper)
+    assert '<target xml:space="preserve">ONE LINE.\n  ANOTHER.</target>' in filled
+    assert "<target>ONE LINE. ANOTHER.</target>" in written(
+        read("a.xlf", unit.replace(' xml:space="preserve"', "")),
+        lambda text: " ".join(text.upper().split()),
+    )
+
+
+def test_approved_translations_stay() -> None:
+    unit = "<trans-unit{}><source>{}</source><target{}>B</target></trans-unit>"
+    states = [
+        (' approved="yes"', "A", ""),
+        (' approved="yes"', "D", ' state="needs-translation"'),
+        ("", "B", ' state="signed-off"'),
+        ("", "C", ' state="translated"'),
+    ]
+    file = f'<xliff version="1.2"><file source-language="en"><body>{"".join(unit.format(*each) for each in states)}'
+    assert read("a.xlf", f"{file}</body></file></xliff>", redo=True).texts == ["D", "C"]
+    newer = XLIFF2.replace("<segment><source>Two", '<segment state="final"><source>Two')
+    assert (
+        len(read("a2.xliff", newer, redo=True).texts)
+        == len(read("a2.xliff", XLIFF2, redo=True).texts) - 1
+    )
+
+
+def test_a_target_has_the_blanks_at_the_edges_of_its_source() -> None:
+    unit = '<trans-unit><source>\u00a0 Updated <x id="1"/>\n   now\n  </source></trans-unit>'
+    file = f'<xliff version="1.2"><file source-language="en"><body>{unit}</body></file></xliff>'
+    filled = written(
+        read("a.xlf", file), lambda text: " ".join(text.split()).replace("now", "jetzt")
+    )
+    assert '<target>\u00a0 Updated <x id="1"/> jetzt\n  </target>' in filled
