@@ -24,7 +24,7 @@ from transduce.config.parse import configure
 from transduce.config.schema import ModelConfig
 from transduce.decoding.confidence import Confidence
 from transduce.inline.placeholders import intact
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.formats import PLAIN_TEXT
 from transduce.text.pairs import Origin, Pair
 from transduce.wings.ct2 import build as building
@@ -110,6 +110,7 @@ def test_models_without_held_out_pairs_are_compared_on_the_phrasebook(models, tm
     for file in models("post").iterdir():
         if file.is_file():
             (folder / file.name).write_bytes(file.read_bytes())
+    (folder / "README.md").write_text("Corrected.")  # which is no damage
     found = export(folder, "ctranslate2", tmp_path / "out")
     assert found.sentences == 1000 and found.identical >= 990 and found.origin == PHRASEBOOK
     with (folder / "model.safetensors").open("r+b") as file:
@@ -228,7 +229,14 @@ def test_argos_package_has_the_files_that_argos_reads(models, tmp_path, monkeypa
         **{"from_code": "en", "from_name": "English", "to_code": "de", "to_name": "German"},
     }
     assert readme == "# English - German\n\nTrained with and exported by transduce.\n"
-    [*_, usage] = (tmp_path / "out" / "README.md").read_text().partition("```python\n")
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert card.startswith(
+        "# en → de, for Argos Translate and LibreTranslate\n\nExported by transduce "
+    )
+    assert "from the model post-40: transformer, 2+2 layers, d_model 32" in card
+    assert "; weights in float32.\n" in card and "U+FDD0" not in card
+    assert card.endswith("identical tokens in both programs (float32, greedy).\n")
+    [*_, usage] = card.partition("```python\n")
     assert 'install_from_path("translate-en_de-1_0.argosmodel")' in usage
     assert 'translate.translate("…", "en", "de")' in usage
     assert [path.name for path in (tmp_path / "out").glob("*.argosmodel")] == [
@@ -362,6 +370,9 @@ def test_export_as_a_command(models, tmp_path, capsys, monkeypatch):
     }.items():
         status, _, error = run(capsys, "export", models("post"), *arguments)
         assert status == 2 and why in error
+    with pytest.raises(UserError, match="onnx is written in float32 only") as raised:
+        export(models("dot"), "onnx", tmp_path / "x", "int8")
+    assert raised.value.hint == Hint.about("Export in float32.", "compute_type")
     (tmp_path / "empty.tsv").touch()
     for command in (["export", models("post"), "--to", "onnx"], ["import", tmp_path]):
         status, _, error = run(

@@ -31,7 +31,9 @@ from transduce.wings.export.marian_reader import (
     _vocabularies,
     read,
 )
+from transduce.wings.export.parity import Parity
 from transduce.wings.formats import FORMATS
+from transduce.wings.phrasebook.examples import phrases
 
 MULTILINGUAL = Pair("ka lo", "", Origin("a test", 0), "en-de")
 
@@ -69,6 +71,10 @@ def test_an_imported_model_translates_as_the_original_also_when_it_is_exported_a
         found = export(tmp_path / "model", form, tmp_path / form, pairs=pairs)
         assert found.identical == found.sentences == len(pairs)
     assert by_transformers(tmp_path / "huggingface", []) == expected
+    card = (tmp_path / "onnx" / "README.md").read_text(encoding="utf-8")
+    assert "transduce translate . " in card and "```python" not in card, (
+        "SentencePiece has other ids"
+    )
     again = import_model(tmp_path / "huggingface", tmp_path / "again", pairs=sentences())
     assert again.parity and again.parity.identical == len(sentences())
     weights = [model_folder.load(tmp_path / each).model.state_dict() for each in ("model", "again")]
@@ -423,6 +429,40 @@ def test_options_of_an_imported_model(marians, tmp_path):
     assert (found.data.source, found.data.target) == ("fr", "es")
     separate = read(marians("separate"), "", "").config
     assert separate.data.joint is False and separate.model.source_vocab_size == 55
+
+
+def test_a_model_without_a_bias_has_zeros(marians, tmp_path):
+    folder = shutil.copytree(marians("relu"), tmp_path / "marian")
+    weights = load_file(folder / "model.safetensors")
+    del weights["final_logits_bias"]
+    save_file(weights, folder / "model.safetensors")
+    bias = read(folder, "", "").weights["output_bias"]
+    assert bias[0] == -30 and not bias[1:].any(), "padding never comes out"
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_an_imported_model_is_compared_in_all_directions(given, marians, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(importing, "MAX_COMPARED_SENTENCES", 3)
+    monkeypatch.setattr(
+        huggingface, "open_runner", lambda folder, forbidden: asked.append((folder, forbidden))
+    )
+
+    def check_parity(model, pairs, runner, *, exact):
+        asked.append((model.config, pairs, runner, exact))
+        return Parity(3, "a test", 3, "float32", None)
+
+    monkeypatch.setattr(importing, "check_parity", check_parity)
+    pairs = sentences() if given else []
+    folder = marians("OPUS-MT")
+    import_model(folder, tmp_path / "model", source="en,fr", pairs=pairs)
+    ids = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    (opened, forbidden), (config, compared, runner, exact) = asked
+    assert (opened, forbidden) == (folder, [ids["<unk>"], ids["<pad>"]])
+    assert config.data.directions == ("en-de", "fr-de") and runner is None and exact
+    assert [pair.direction for pair in compared] == ["en-de", "fr-de", "en-de"]
+    expected = pairs or phrases(config.data, 3)
+    assert [pair.source for pair in compared] == [pair.source for pair in expected[:3]]
 
 
 def test_what_an_imported_model_says_of_itself(marians, tmp_path, capsys):

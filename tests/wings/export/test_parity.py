@@ -192,6 +192,11 @@ def test_only_sentences_that_both_programs_read_alike_are_compared(models):
     assert [pair.origin.line for pair in found] == kept and found[0].source == "ka lo"
     with pytest.raises(UserError, match="needs a sentence of fewer than 400 tokens"):
         parity._fitting(translator, pairs[1:6])
+    length = len(model.tokenizer.encode_source(["ka lo"])[0])
+    for limit, kept in ((length + 1, ["ka", "ka lo"]), (length, ["ka"])):
+        translator.engine.max_positions = limit
+        some = [pairs[0]._replace(source="ka"), pairs[0]]
+        assert [pair.source for pair in parity._fitting(translator, some)] == kept
     translator.engine.max_positions = 3
     words = [Pair(text, "x", Origin("f", i)) for i, text in enumerate(("ka", "ka lo mi nu so"))]
     assert [pair.source for pair in parity._fitting(translator, words)] == ["ka"]
@@ -245,6 +250,27 @@ def test_99_of_100_translations_must_be_identical(differing, models, monkeypatch
     else:
         with pytest.raises(UserError, match="differ in 2 of 100 sentences"):
             parity.check_parity(model, pairs, says(outputs), exact=True)
+
+
+def test_a_program_is_asked_for_the_longest_translation_and_may_write_more(models):
+    model, texts = model_folder.load(models("post")), reverse_texts(40, seed=3)[0]
+    pairs = [Pair(text, text, Origin("a test", 1)) for text in [*texts, "ka  lo"]]
+    translator = parity.greedy(TorchEngine([model.model]), model.tokenizer, model.config)
+    limits = [50 + len(ids) for ids in model.tokenizer.encode_source([p.source for p in pairs])]
+    ours = translator.translate_pairs(pairs)
+    asked = []
+
+    def translate(*given):
+        asked.append(given)
+        return [
+            Output([*each.tokens, *["x"] * (len(each.tokens) == limit)], each.text)
+            for each, limit in zip(ours, limits, strict=True)
+        ]
+
+    found = parity.check_parity(model, pairs, Runner(translate, "int7"), exact=True)
+    assert (found.identical, found.compute_type, found.origin) == (41, "int7", "a test")
+    normalised = [*pairs[:-1], pairs[-1]._replace(source="ka lo")]
+    assert asked == [(normalised, [""] * 41, max(limits))]
 
 
 def test_cut_translations_may_go_on_in_the_other_program():
