@@ -422,6 +422,13 @@ def test_errors_of_the_main_training_are_reported_before_back_translation(
     assert status and why in said and not (tmp_path / "out" / FOLDER).exists()
 
 
+def test_a_folder_that_can_not_be_made_is_named_at_once(place, straight, capsys):
+    reverse = str(straight / FOLDER / "reverse")
+    status, _, said = run(capsys, *arguments(place, Path("/proc/none"), "--reverse", reverse))
+    said = " ".join(said.split())
+    assert status == 2 and f"/proc/none/{FOLDER} can't be written: " in said and "Step" not in said
+
+
 def test_a_reverse_model_without_text_is_refused(place, straight, tmp_path, capsys):
     given = [*arguments(place, tmp_path / "out", "--reverse", str(straight))]
     at = given.index("--monolingual")
