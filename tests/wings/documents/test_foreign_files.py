@@ -34,8 +34,17 @@ def test_a_known_suffix_is_refused_unless_it_is_a_language(tmp_path: Path) -> No
         if LANGUAGE_CODE.fullmatch(suffix[1:]):
             check_lines(str(file))
         else:
-            with pytest.raises(UserError, match=rf"^{file} is an? .*\. [A-Z].*\.$"):
+            with pytest.raises(UserError, match=rf"^{file} is an? .*\. [A-Z].*\.$") as raised:
                 check_lines(str(file))
+            assert ("add --plain" in str(raised.value)) == (suffix[1:] not in BINARY.split()), (
+                suffix
+            )
+
+
+BINARY = (
+    "doc docx docm odt rtf pages ppt pptx pptm odp key xls xlsx xlsm ods pdf ps xps epub mobi azw3 fb2 idml "
+    "mqxlz wsxz xlz sdlppx sdlrpx sdltm mo gmo"
+)
 
 
 def test_no_suffix_is_in_two_tables() -> None:

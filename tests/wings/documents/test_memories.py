@@ -473,14 +473,18 @@ def test_existing_translation_is_kept_unread(there: str) -> None:
 
 def test_a_segment_may_be_a_section_of_characters() -> None:
     content = memory(
-        [[("en", "<![CDATA[a & b]]>")], [("en", "<![CDATA[c <b>d</b>]]>"), ("de", "")]]
+        [
+            [("en", "<![CDATA[a & b]]>")],
+            [("en", "<![CDATA[c <b>d</b>]]>"), ("de", "")],
+            [("en", "<![CDATA[e &amp; f]]>")],
+        ]
     )
     document = read_document(content.encode(), "a.tmx", "en", "de")
     assert (document.texts, document.kinds) == (
-        ["a & b", "c <b>d</b>"],
-        [PLAIN_TEXT, PRESERVED_TEXT],
+        ["a & b", "c <b>d</b>", "e &amp; f"],
+        [PLAIN_TEXT, PRESERVED_TEXT, PRESERVED_TEXT],
     )
-    filled = document.write(["A & B", "]]>"]).decode()
+    filled = document.write(["A & B", "]]>", ""]).decode()
     assert '<tuv xml:lang="de"><seg><![CDATA[A & B]]></seg></tuv>' in filled
     assert "<![CDATA[]]]]><![CDATA[>]]></seg>" in filled
 

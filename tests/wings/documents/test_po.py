@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from documents import PO, read, written
 from transduce.system.errors import UserError
-from transduce.text.formats import read_document
+from transduce.text.formats import CorpusFile, read_document
+from transduce.text.pairs import read_pairs
 from transduce.wings.documents import po
-from transduce.wings.documents.po import CREDITS, read_translated_po
+from transduce.wings.documents.po import CREDITS, read_po_pairs, read_translated_po
 
 STRINGS = st.text(
     st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]) | st.sampled_from('\n\t\\"')
@@ -374,6 +375,24 @@ def test_a_complete_header_and_a_file_without_untranslated_messages_stay() -> No
         f"{TEMPLATE}".replace('""\nmsgstr[1] ""', '"%d Maler"\nmsgstr[1] "%d Maler"'),
     ):
         assert filled(done) == done
+
+
+def test_a_type_with_an_encoding_stays() -> None:
+    header = TEMPLATE_HEADER.replace("text/plain; charset=UTF-8", "text/x-po; charset=utf-8")
+    assert filled(f'{header}msgid "a"\nmsgstr ""\n').startswith(header)
+
+
+def test_a_corpus_has_the_plural_forms_of_its_target_language(tmp_path: Path) -> None:
+    forms = "".join(f'msgstr[{i}] "{i}"\n' for i in range(3))
+    (tmp_path / "a.po").write_text(f'msgid "one"\nmsgid_plural "many"\n{forms}')
+    for languages, one in ((("en", "ar"), "1"), (("ar", "pl"), "0")):
+        pairs = read_pairs([str(tmp_path / "a.po")], languages)
+        assert [pair[:2] for pair in pairs] == [("one", one), ("many", "2")]
+    (tmp_path / "b.po").write_bytes(b'msgid "a"\nmsgstr "\xff"\n')
+    with pytest.raises(UserError, match="byte 0xFF is not UTF-8"):
+        list(read_pairs([str(tmp_path / "b.po")], ("en", "de")))
+    lenient = CorpusFile(str(tmp_path / "b.po"), ("en", "de"), lenient=True)
+    assert list(read_po_pairs(lenient)) == [("a", "\udcff", 1)]
 
 
 def test_other_flags_of_a_header_stay() -> None:

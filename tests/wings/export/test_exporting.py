@@ -305,7 +305,8 @@ SCORES = {"directions": {"en-de": 1}, "routes": {"de-en": 2}}
 )
 def test_an_onnx_export_has_the_scores_for_routes(directions, metrics, expected, models, tmp_path):
     model = model_folder.load(models("post"))
-    config = replace(model.config, data=replace(model.config.data, directions=directions))
+    data = replace(model.config.data, directions=directions)
+    config = replace(model.config, data=data, sources={"data.corpora": "a"})
     folder, out = tmp_path / "model", tmp_path / "out"
     out.mkdir()
     publish_model(folder, model.config, model.tokenizer, model.model.state_dict(), metrics or {})
@@ -316,6 +317,7 @@ def test_an_onnx_export_has_the_scores_for_routes(directions, metrics, expected,
     assert (json.loads(file.read_text()) if file.exists() else None) == expected
     assert model_folder.read_config(out).data.directions == directions
     assert not (out / model_folder.CONFIDENCE).exists()
+    assert not (out / model_folder.SOURCES).exists(), "which tells of private files"
 
 
 def test_tags_in_a_readme():

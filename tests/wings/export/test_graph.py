@@ -1,11 +1,13 @@
 """Tests of transduce/wings/export/graph.py: the graphs compute what the model does, whatever its options are."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from exports import SOURCES, TARGETS, graph_engines
+from transduce.config.schema import ModelConfig
 from transduce.wings.export import graph
 from transduce.wings.export.onnx_engine import DECODER, ENCODER
 
@@ -102,3 +104,12 @@ def test_shared_weights_are_stored_once_and_their_size_is_limited(
     monkeypatch.setattr(graph, "MAX_WEIGHT_BYTES", size - 1)
     with pytest.raises(ValueError, match=f"a graph has {size:,} bytes, but"):
         graph_engines(tmp_path)
+
+
+def test_an_onnx_file_holds_less_than_2_gib() -> None:
+    large = graph.Graph(ModelConfig())
+    large._weights["x"] = SimpleNamespace(raw_data=range(2**31))
+    with pytest.raises(
+        ValueError, match="2,147,483,648 bytes, but an ONNX file holds at most 2 GiB"
+    ):
+        large.serialised([], [])

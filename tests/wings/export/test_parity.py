@@ -17,6 +17,7 @@ from transduce.system.errors import UserError
 from transduce.text.pairs import Origin, Pair
 from transduce.wings.export import parity
 from transduce.wings.export.exporting import export
+from transduce.wings.export.marian_reader import read
 from transduce.wings.export.parity import Output, Runner
 from transduce.wings.phrasebook.examples import PHRASEBOOK
 
@@ -252,6 +253,14 @@ def test_99_of_100_translations_must_be_identical(differing, models, monkeypatch
             parity.check_parity(model, pairs, says(outputs), exact=True)
 
 
+def test_an_imported_vocabulary_reads_the_sign_of_a_blank_as_sentencepiece_does(models, marians):
+    model = model_folder.load(models("post"))
+    pairs = [Pair("ka \u2581 lo", "x", Origin("f", 1)), Pair("ka", "x", Origin("f", 2))]
+    for tokenizer, count in ((model.tokenizer, 1), (read(marians("relu"), "", "").tokenizer, 2)):
+        translator = parity.greedy(TorchEngine([model.model]), tokenizer, model.config)
+        assert len(parity._fitting(translator, pairs)) == count
+
+
 def test_a_program_is_asked_for_the_longest_translation_and_may_write_more(models):
     model, texts = model_folder.load(models("post")), reverse_texts(40, seed=3)[0]
     pairs = [Pair(text, text, Origin("a test", 1)) for text in [*texts, "ka  lo"]]
@@ -276,6 +285,7 @@ def test_a_program_is_asked_for_the_longest_translation_and_may_write_more(model
 def test_cut_translations_may_go_on_in_the_other_program():
     ours = Translation("a b", -1.0, ("x", "y"))
     assert parity._identical(ours, Output(["x", "y"], " a b\n"))
+    assert parity._identical(replace(ours, text=" a b "), Output(["x", "y"], "a b"))
     assert not parity._identical(ours, Output(["x", "y"], "a b c"))
     assert not parity._identical(ours, Output(["x"], "a b"))
     assert parity._identical(replace(ours, flags=(CUT,)), Output(["x", "y"], "a b c"))

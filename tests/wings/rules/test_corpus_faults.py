@@ -189,3 +189,4 @@ def test_a_sentence_names_shares_and_an_example():
         for fault, line in (("sentence-marks", 3), ("subwords", 2))
     ]
     assert list(faults_of_corpus([TextColumn([])] * 2, [])) == []
+    assert {each.first for each in prevalences([TextColumn(["Yes."])] * 2)} == {0}

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transduce.wings.rules import misalignment
 from transduce.wings.rules.misalignment import (
     LINE_BITS,
     LINE_MASK,
@@ -259,6 +260,26 @@ def test_a_shift_fits_clearly_better_than_others(here, spread, is_evident):
     assert _is_evident(3, ratios, np.zeros((2, columns))) is is_evident
 
 
+def test_evidence_is_that_of_the_lines_of_a_shift(sentences, monkeypatch):
+    def asked(offset, ratios, words):
+        seen.append((offset, ratios, words))
+        return True
+
+    seen = []
+    sources, targets = map(list, zip(*sentences[:600], strict=True))
+    targets[200:400] = [*targets[202:400], *targets[:2]]
+    monkeypatch.setattr(misalignment, "_is_evident", asked)
+    shifts = find_shifts(sources, targets)
+    _, ratios = _length_odds(*(np.array([*map(len, side)]) for side in (sources, targets)))
+    words = _word_odds(sources, targets)
+    assert shifts and len(seen) <= len(shifts)
+    for offset, its_ratios, its_words in seen:
+        [shift] = [each for each in shifts if each.offset == offset]
+        rows = slice(shift.first, shift.last + 1)
+        np.testing.assert_array_equal(its_ratios, ratios[rows])
+        np.testing.assert_array_equal(its_words[: len(its_ratios)], words[rows])
+
+
 @pytest.mark.parametrize(
     ("gain", "here", "misfit", "is_evident"),
     [
@@ -277,6 +298,7 @@ def test_words_are_evidence_without_lengths(gain, here, misfit, is_evident):
     words = np.zeros((3, columns))
     words[:2, MAX_SHIFT_LINES + 3] = gain / 2 + 1
     words[:2, MAX_SHIFT_LINES] = 1
+    words[:2, MAX_SHIFT_LINES + 1] = 9  # another offset
     words[2] = 7  # of a line behind the range
     assert _is_evident(here, np.stack((misfits, -misfits)), words) is is_evident
 
