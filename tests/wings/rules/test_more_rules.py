@@ -34,6 +34,7 @@ from transduce.text.rules import (
     Checker,
     Rules,
 )
+from transduce.wings.rules import more_rules
 from transduce.wings.rules.lengths import Scale
 from transduce.wings.rules.more_rules import LENGTH_RULES, MISREAD, MoreRules
 
@@ -163,6 +164,27 @@ def test_a_text_that_breaks_off_is_too_short_by_two_standard_deviations():
 def test_without_pairs_to_learn_from_no_length_is_unusual_and_no_pair_unrelated():
     pairs = [("a" * 90, "b"), ("x", "y")]
     assert broken([*LENGTH_RULES, UNRELATED], pairs) == [set(), set()]
+
+
+@pytest.mark.parametrize("rules", [[UNRELATED], [UNRELATED, COPIED], [COPIED]])
+def test_unrelated_pairs_are_searched_only_if_they_are_asked_for(rules, monkeypatch):
+    learnt = []
+
+    class Finder:
+        def __init__(self, *sides):
+            learnt.append(sides)
+
+        def find(self, sources, targets):
+            assert len(sources) == len(targets) == 3, "a blank side is not unrelated"
+            return np.array([text.startswith("u") for text in sources])
+
+    monkeypatch.setattr(more_rules, "Unrelated", Finder)
+    pairs = [("a", "b"), ("u", "v"), ("u", ""), ("u x", "y")]
+    expected = {UNRELATED} & set(rules)
+    assert broken(rules, pairs, True) == [set(), expected, {EMPTY}, expected]
+    assert learnt == [([source for source, _ in pairs], [target for _, target in pairs])] * len(
+        expected
+    )
 
 
 def test_shifts_that_are_known_are_not_searched():
