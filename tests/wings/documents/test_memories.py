@@ -179,6 +179,7 @@ def test_ambiguous_languages_must_be_named(folder: Path) -> None:
         # Formatting that is a block, within another element: between two words comes a blank.
         ('one<bpt i="1">&lt;p><sub>x</sub></bpt><ph/>two', "one two"),
         ('one<ph/><bpt i="1">&lt;p></bpt>two<ph>&lt;b></ph>three', "one twothree"),
+        ('one<ph ctype="lb">x</ph>two<ph ctype="b">x</ph>three', "one twothree"),
         ("\n    on two\n    lines\n  ", "on two lines"),
         ("&lt;b&gt; &amp;amp; <![CDATA[<i>]]>", "<b> &amp; <i>"),
         ("caf&eacute;&nbsp;!", "café\u00a0!"),  # which only the DTD would tell

@@ -116,6 +116,12 @@ def test_a_message_with_plural_forms_gives_the_pairs_for_one_and_for_many(
     ]
 
 
+@pytest.mark.parametrize("forms", [("x", ""), ("", "x"), ("", "")])
+def test_a_message_without_one_of_its_plural_forms_is_no_pair(forms: tuple[str, str]) -> None:
+    text = f'msgid "one"\nmsgid_plural "many"\nmsgstr[0] "{forms[0]}"\nmsgstr[1] "{forms[1]}"\n'
+    assert list(read_translated_po([text.encode()], "a.po", "de")) == []
+
+
 def test_each_plural_form_is_filled_with_the_translation_of_its_own_text() -> None:
     text = 'msgid "one"\nmsgid_plural "many"\nmsgstr[0] "x"\nmsgstr[1] ""\n\nmsgid "b"\nmsgstr ""\n'
     polish = read_document(text.encode(), "a.po", "en", "pl")
@@ -427,6 +433,10 @@ def test_the_names_of_translators_are_no_text(credit: str) -> None:
         ("", "#, fuzzy\n"),
         ("#. A note.\n#: a.c:1\n", "#. A note.\n#: a.c:1\n#, fuzzy\n"),
         ("#: a.c:1\n#, c-format, no-wrap\n", "#: a.c:1\n#, fuzzy, c-format, no-wrap\n"),
+        (
+            '#: a.c:1\n#| msgctxt "x"\n#| msgid "Old"\n',
+            '#: a.c:1\n#, fuzzy\n#| msgctxt "x"\n#| msgid "Old"\n',
+        ),
         ('#: a.c:1\n#| msgid "Old"\n', '#: a.c:1\n#, fuzzy\n#| msgid "Old"\n'),
         ("#, c-format\n#, no-wrap\n", "#, fuzzy, c-format\n#, no-wrap\n"),
     ],

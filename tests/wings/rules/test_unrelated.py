@@ -124,6 +124,10 @@ def test_a_lexicon_by_hand():
         (1, 0),
         (2, 1),
     }
+    some = [*pairs, pair([0, 1, 2], [0, 2]), pair([1, 2], [1, 2, 2])]
+    source, _, counts = learn(meet(some), 5)
+    expected = counts / (np.bincount(source, counts)[source] + 1)
+    assert Lexicon.learn(some, 3).probabilities == pytest.approx(expected, rel=1e-9)
     gain = np.log(0.9 * probability[3] / 0.5 + 0.1)
     found = lexicon.scores(
         [pair([0], [0]), pair([0], [1]), pair([1, 0], [0, 1]), pair([0], [2]), pair([0], [0, 1, 2])]

@@ -436,6 +436,16 @@ def test_a_reverse_model_without_text_is_refused(place, straight, tmp_path, caps
     assert status and "The reverse model translates monolingual text. Give this text" in said
 
 
+def test_one_process_translates_back(place, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(
+        UserError, match=r"Start a training run with monolingual text without torch"
+    ):
+        back_translation.with_back_translations(
+            Settings.of({}), tmp_path, [str(place / "more.yy")], None, None, False
+        )
+
+
 def test_standard_input_is_not_read_several_times(place, tmp_path):
     files = [str(place / f"train.{side}") for side in ("src", "tgt")]
     own = {"data.corpora": [{"files": files}], "data.source": "xx", "data.target": "yy"}

@@ -154,7 +154,7 @@ class Unrelated:
         return source, target
 
     def _scores(self, pairs: Sequence[tuple[Row, Row]], half: int) -> Floats:
-        """Score pairs with the models that one half of the corpus trained."""
+        """The sums of both directions' scores, by the models that one half of the corpus trained."""
         forward, backward = self._lexicons[half]
         blocks = [
             pairs[start : start + SCORING_BLOCK_PAIRS]
@@ -164,7 +164,7 @@ class Unrelated:
             forward.scores(block) + backward.scores([pair[::-1] for pair in block])
             for block in blocks
         ]
-        return np.concatenate(both) / 2
+        return np.concatenate(both)
 
 
 def _folds(sources: Sequence[str], targets: Sequence[str]) -> Row:
