@@ -68,6 +68,18 @@ def test_marked_segments_of_xliff_are_translated_one_by_one() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('srcLang="en-US"', 'srcLang="fi"', "translation from 'fi'"),
+        ('trgLang="de"', 'trgLang="pl"', "translation into 'pl'"),
+    ],
+)
+def test_other_languages_of_an_xliff_2_file_are_refused(old: str, new: str, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        read("a2.xliff", XLIFF2.replace(old, new))
+
+
 @pytest.mark.parametrize(("state", "count"), [("initial", 1), ("translated", 0), ("final", 0)])
 def test_the_state_of_an_xliff_2_segment_says_whether_its_target_is_a_translation(
     state: str, count: int

@@ -174,6 +174,10 @@ def test_the_program_in_its_readme_translates(form, name, models, tmp_path, monk
         monkeypatch.setattr(sys, "stdin", io.StringIO(""))
         exec(program, {})
         assert not capsys.readouterr().out
+    if form == "ctranslate2":  # as many positions as there are, without the end
+        assert f"max_input_length={79 if name == 'learned' else 4095}," in program
+    if form == "onnx":
+        assert "log_probs[:, [0, 1, 3]] = -np.inf" in program
     if form == "onnx":  # which searches greedily, and ends as ours does
         assert lines[:5] == [each.text for each in greedy(model_folder.load(models(name)), texts)]
     if (form, name) == ("ctranslate2", "post"):  # with the model's own beam and length penalty

@@ -455,6 +455,9 @@ def test_an_imported_model_is_compared_in_all_directions(given, marians, tmp_pat
     monkeypatch.setattr(importing, "check_parity", check_parity)
     pairs = sentences() if given else []
     folder = marians("OPUS-MT")
+    import_model(folder, tmp_path / "one", pairs=sentences()[:1])
+    assert [pair.direction for pair in asked[1][1]] == ["en-de"]
+    asked.clear()
     import_model(folder, tmp_path / "model", source="en,fr", pairs=pairs)
     ids = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
     (opened, forbidden), (config, compared, runner, exact) = asked

@@ -177,6 +177,9 @@ def test_half_of_the_pairs_is_scored_by_the_other_half(monkeypatch: pytest.Monke
         own = found._lexicons[fold][0].shares
         counts = np.bincount(np.concatenate([target for _, target in half]), minlength=len(own))
         assert own == pytest.approx(counts / counts.sum()), "the target words of this half"
+        own = found._lexicons[fold][1].shares
+        counts = np.bincount(np.concatenate([source for source, _ in half]), minlength=len(own))
+        assert own == pytest.approx(counts / counts.sum()), "and the source words"
     monkeypatch.setattr(unrelated, "MAX_SAMPLE_MEETINGS", 1_000)
     small = Unrelated(sources, targets)
     assert not small._lexicons, "too few pairs are left"

@@ -148,7 +148,9 @@ def test_the_tag_breaks_no_rule(tmp_path):
 
 
 def test_the_ratio_counts_no_pair_twice(tmp_path):
-    (tmp_path / "pairs.tsv").write_text("ka\tlo\n" * 5 + "ka\t\n" + "ti\tlo\n")
+    (tmp_path / "pairs.tsv").write_text(
+        "ka\tlo\n" * 5 + "ka\t\n \tlo\n" + "ti\tlo\nka \tlo\nti\tlo \n"
+    )
     corpus = CorpusConfig((str(tmp_path / "pairs.tsv"),))
     assert back_translation._num_distinct(corpus, DataConfig()) == 2
 
