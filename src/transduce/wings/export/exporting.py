@@ -80,7 +80,7 @@ def export(
             "## Comparison with the model\n\n" + " ".join(parity.report()),
             purpose=other.title,
         )
-        (aside / model_folder.CARD).write_text(text, encoding="utf-8")
+        (aside / model_folder.CARD).write_bytes(text.encode())
     return parity
 
 
