@@ -73,6 +73,28 @@ XLIFF2 = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" s
 """
 
 
+SRT = """1
+00:00:01,000 --> 00:00:02,500
+<i>A first line
+and its end.</i>
+
+2
+00:00:03,000 --> 00:00:04,000
+- Hello.
+- Yes?
+"""
+
+
+VTT = """WEBVTT
+
+NOTE no text
+
+intro
+00:01.000 --> 00:02.000 align:start
+Hello there.
+"""
+
+
 def read(name: str, text: str, *, redo: bool = False) -> Document:
     return read_document(text.encode(), name, "en", "de", redo=redo)
 

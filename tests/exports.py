@@ -14,11 +14,15 @@ import torch
 from corpora import reverse_texts
 from models import make_model
 from transduce import model_folder
-from transduce.config.schema import PLACEHOLDER_TOKENS
+from transduce.config.schema import PLACEHOLDER_TOKENS, ModelConfig
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import PLAIN_SEARCH
+from transduce.model.build import build
+from transduce.model.transformer import Transformer
 from transduce.text.pairs import Origin, Pair
+from transduce.wings.export import graph
+from transduce.wings.export.onnx_engine import DECODER, ENCODER, OnnxEngine
 from transduce.wings.export.parity import Output
 from transduce.wings.formats import Format, refuse
 
@@ -178,6 +182,32 @@ MARIANS = {
     "gelu, bpe": {"activation": "gelu", "kind": "bpe"},
     "separate": {"separate": True},
 }
+
+
+GRAPH_SHAPE: dict[str, Any] = {
+    **{"vocab_size": 23, "d_model": 12, "d_ff": 10, "num_heads": 3, "dropout": 0.0},
+    **{"num_encoder_layers": 1, "num_decoder_layers": 2},
+}
+SOURCES = [[5, 6, 7, 8, 9, 10], [11], [12, 13, 14]]
+TARGETS = [[15, 4], [16, 17, 18, 19], [20]]
+
+
+def graph_engines(
+    folder: Path, *, eps: float | None = None, **options: Any
+) -> tuple[TorchEngine, OnnxEngine]:
+    """A model in which every weight matters, and its export."""
+    torch.manual_seed(1)
+    config = ModelConfig(**GRAPH_SHAPE | options)
+    model = build(config).eval()
+    assert isinstance(model, Transformer)
+    for weight in model.parameters():
+        weight.data += torch.randn_like(weight) / 3
+    for module in model.modules():
+        if eps and isinstance(module, torch.nn.RMSNorm | torch.nn.LayerNorm):
+            module.eps = eps
+    (folder / ENCODER).write_bytes(graph.encoder(model, config))
+    (folder / DECODER).write_bytes(graph.decoder(model, config))
+    return TorchEngine([model]), OnnxEngine(folder, config, 1)
 
 
 def sentences() -> list[Pair]:

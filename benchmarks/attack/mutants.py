@@ -63,6 +63,7 @@ AREAS = {
     "inline": "inline",
     "documents": "wings/documents",
     "serving": "wings/serving",
+    "pretrained": "wings/pretrained",
 }
 # Test files of modules that have none of their own, or need another one, below tests/.
 OWN_TESTS = {
@@ -93,7 +94,9 @@ OWN_TESTS = {
     ),
     "wings/corpora/fetch/table.py": ("wings/corpora/test_fetch.py",),
     "wings/documents/tmx.py": ("wings/documents/test_memories.py",),
-    "wings/export/marian_reader.py": ("wings/export/test_importing.py",),
+    "wings/export/marian.py": ("wings/export/test_marian.py", "wings/pretrained/test_importing.py"),
+    "wings/export/marian_native.py": ("wings/export/test_marian_files.py",),
+    "wings/pretrained/marian_reader.py": ("wings/export/test_marian_files.py",),
     "wings/serving/access.py": tuple(
         f"wings/serving/test_{name}.py" for name in ("access", "keys", "limits")
     ),

@@ -58,6 +58,7 @@ def test_separators_of_thousands_are_no_numbers(separator: str) -> None:
         ("0" + "9" * 29, "9" * 29, False),
         ("14 and 15", "2 und 3", False),
         ("14 and 15", "2 und 4", True),
+        ("2 and 30", "14", False),  # each number agrees with one
     ],
 )
 def test_numbers_that_disagree(one: str, other: str, disagree: bool) -> None:

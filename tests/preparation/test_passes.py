@@ -1,5 +1,6 @@
 """Cleaning and encoding of a part of a corpus, by hand."""
 
+import dataclasses
 import os
 
 import numpy as np
@@ -173,6 +174,10 @@ def test_placeholders_are_masked_in_documents_or_as_the_vocabulary_knows_them(fi
         assert with_placeholders(both, None).placeholders == "masked"
     trees = data_of_files(CorpusConfig(("a.po",)), symbols=True)
     assert with_placeholders(trees, None).placeholders == "kept"
+    chosen = dataclasses.replace(trees, placeholders="kept")
+    assert with_placeholders(chosen, None) == chosen
+    with pytest.raises(UserError, match="trees, which have no placeholders"):
+        with_placeholders(dataclasses.replace(trees, placeholders="masked"), None)
     masked = Tokenizer.train(WORDS, [], vocab_size=400, placeholder_tokens=PLACEHOLDER_TOKENS)
     kept = Tokenizer.train(WORDS, [], vocab_size=290)
     assert with_placeholders(memory, kept).placeholders == "kept"

@@ -299,6 +299,8 @@ def test_outputs_that_can_not_be_written_are_named(tmp_path):
             check_output(tmp_path / "old.txt", [])
         with pytest.raises(UserError, match=r"can't be written: .*locked is read-only"):
             check_output(tmp_path / "locked" / "new", [])
+        os.mkfifo(tmp_path / "locked" / "pipe")
+        check_output(tmp_path / "locked" / "pipe", [])  # it is written to, and not replaced
 
 
 @pytest.fixture

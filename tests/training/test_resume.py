@@ -700,8 +700,11 @@ def test_a_training_has_the_threads_of_its_options(corpus, tmp_path):
         seen.append(torch.get_num_threads())
         return True
 
+    torch.set_num_threads(2)
+    possible = torch.get_num_threads()  # 1 in a process that forked after torch had computed
+    torch.set_num_threads(1)
     train(given(corpus, train__threads=2), tmp_path / "out", stop=stop)
-    assert seen == [2] and torch.get_num_threads() == 1
+    assert seen == [possible] and torch.get_num_threads() == 1
 
 
 @pytest.mark.parametrize(("world", "is_warned"), [(2, False), (3, True)])

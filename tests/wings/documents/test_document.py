@@ -1,7 +1,6 @@
 """Tests of transduce/wings/documents/document.py."""
 
 import re
-import sys
 from collections.abc import Sequence
 from itertools import count, cycle
 from pathlib import Path
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from command_line import run
-from documents import PLAIN_CDATA, PO, XLIFF1, XLIFF2, by, read, translated, written
+from documents import PLAIN_CDATA, PO, SRT, VTT, XLIFF1, XLIFF2, by, read, translated, written
 from models import publish_model
 from transduce.config.schema import DataConfig, DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding.plan import GUESSED, IN_PARTS, LONG, LOST, OTHER_NUMBERS, Plan
@@ -25,7 +24,8 @@ from transduce.system.errors import UserError
 from transduce.text.formats import MARKUP_TEXT, PLAIN_TEXT, PRESERVED_TEXT, TextKind, read_document
 from transduce.text.pairs import read_pairs
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.documents.document import translate_document
+from transduce.wings.documents.document import decode_pieces, spoken_language, translate_document
+from transduce.wings.documents.html import EMBEDDED, INLINE
 from transduce.wings.phrasebook.examples import examples
 
 HTML = """<!DOCTYPE html>
@@ -36,28 +36,6 @@ HTML = """<!DOCTYPE html>
 <p>No close <img src=a.png alt='A dog'> here <pre>keep</pre>
 <ul><li>One<li translate=no>Not</ul><div><img alt=dog></div><input type=submit value="Send it"><textarea>no</textarea>
 <p>2.5 < 3 and AT&T</p><p>123</p></body></html>
-"""
-
-
-SRT = """1
-00:00:01,000 --> 00:00:02,500
-<i>A first line
-and its end.</i>
-
-2
-00:00:03,000 --> 00:00:04,000
-- Hello.
-- Yes?
-"""
-
-
-VTT = """WEBVTT
-
-NOTE no text
-
-intro
-00:01.000 --> 00:02.000 align:start
-Hello there.
 """
 
 
@@ -126,6 +104,7 @@ def test_slots_record_their_line() -> None:
     [
         ("a.doc", b"", r"a\.doc can't be translated: it is a document"),
         ("a", b"", "its name has no suffix"),
+        ("a.FOO", b"", r"its suffix \.foo is unknown\. Known suffixes: .*\.po, "),
         (
             "a.txt",
             b"one\ntw\xff",
@@ -142,21 +121,6 @@ def test_slots_record_their_line() -> None:
             "a.xlf",
             b'<?xml version="1.0" encoding="utf-16"?><xliff/>',
             "encoding 'utf-16', but does not begin with a byte order mark",
-        ),
-        (
-            "a.po",
-            b'msgid "a"\nmsgstr "b\n',
-            r"a\.po:2: expected a comment, or msgid .*, found 'msgstr \"b'\.",
-        ),
-        ("a.po", b'msgid "a"\n', r"a\.po:1: this message has no msgstr"),
-        ("a.po", b'"a"\n', r"a\.po:1: this line continues a string"),
-        ("a.po", b'\nmsgstr "a"', r"a\.po:2: this message has no msgid"),
-        ("a.po", b'msgid "a"\nmsgid "b"\nmsgstr "c"\n', r"a\.po:2: this message has two msgid"),
-        ("a.po", b'msgid "a"\nmsgstr "b"\nmsgstr "c"\n', r"a\.po:3: this message has two msgstr"),
-        (
-            "a.po",
-            b'msgid "a"\nmsgid_plural "b"\nmsgstr ""\n',
-            r"a\.po:3: this message has a msgid_plural, so .*\. Number .* 'msgstr\[0\]'",
         ),
         ("a.po", PO.replace("Language: de", "Language: fr").encode(), "translation into 'fr'"),
         ("a.xlf", XLIFF1[:700].encode(), r"a\.xlf:\d+: not well-formed XML"),
@@ -223,6 +187,7 @@ def test_a_page_in_latin_1_is_in_windows_1252_as_in_browsers(label: str) -> None
         ("gb2312", "gbk", "朱镕基"),
         ("shift_jis", "cp932", "髙い"),
         ("x-sjis", "cp932", "髙い"),
+        ("X-SJIS", "cp932", "髙い"),
         ("euc-kr", "cp949", "펲"),
     ],
 )
@@ -240,6 +205,76 @@ def test_a_page_with_bytes_that_windows_1252_lacks_is_in_latin_1() -> None:
     document = read_document(page, "a.html", "en", "de")
     assert document.texts == ["café \x81"]
     assert document.write([slot.present for slot in document.slots]) == page
+
+
+@pytest.mark.parametrize(
+    ("label", "codec", "text"),
+    [
+        ("iso-8859-9", "cp1254", "İş 5 €"),
+        ("iso-8859-11", "cp874", "แมว 5 €"),
+        ("gbk", "gb18030", "猫\U00020000"),
+        ("x-gbk", "gb18030", "猫\U00020000"),
+        ("ascii", "cp1252", "é €"),
+    ],
+)
+def test_an_encoding_is_read_as_the_larger_one_of_browsers(
+    label: str, codec: str, text: str
+) -> None:
+    page = f"<meta charset={label}><p>{text}</p>".encode(codec)
+    assert read_document(page, "a.html", "en", "de").texts == [text]
+
+
+@pytest.mark.parametrize(("end", "text"), [(4096, "café"), (4120, "cafÃ©")])
+def test_the_encoding_of_a_page_is_in_its_first_4096_bytes(end: int, text: str) -> None:
+    meta = b"<meta charset=utf-8"
+    page = b"<?xml version='1.0' encoding='latin-1'?>".ljust(end - len(meta)) + meta
+    assert read_document(page + "><p>café</p>".encode(), "a.html", "en", "de").texts == [text]
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_a_byte_order_mark_tells_the_encoding(codec: str) -> None:
+    content = "\ufeffÄ dog.\n".encode(codec)
+    document = read_document(content, "a.txt", "en", "de")
+    assert document.texts == ["Ä dog."]
+    assert document.write(["ß"]) == "\ufeffß\n".encode(codec)
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        *(
+            (label, "which is unknown")
+            for label in (
+                *("idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"),
+                *("utf-7", "utf_7", "base64", "rot13", "klingon"),
+            )
+        ),
+        *((label, "not begin with a byte order") for label in ("utf-8-sig", "utf-16", "utf-32")),
+    ],
+)
+def test_labels_that_name_no_encoding_of_a_file_are_refused(label: str, said: str) -> None:
+    with pytest.raises(UserError, match=f"declares (the )?encoding '{label}', .*{said}"):
+        read_document(f"<meta charset={label}>x".encode(), "a.html", "en", "de")
+
+
+def test_a_wrong_byte_of_a_stream_is_in_its_line() -> None:
+    pieces = [b"a\nb", b"c\n", b"d \xc3\xa4\n\xc3", b"e"]
+    with pytest.raises(UserError, match=r"n:4: byte 0xC3 is not UTF-8"):
+        list(decode_pieces(pieces, "n", lambda _: None, 1))
+    lenient = decode_pieces(pieces, "n", lambda _: None, 1, lenient=True)
+    assert "".join(lenient) == "a\nbc\nd ä\n\udcc3e"
+    declared = list[bytes]()
+    list(decode_pieces([b"abc"] * 4, "n", declared.append, 5))
+    assert declared == [b"abcabc"]
+
+
+def test_the_language_of_a_code() -> None:
+    languages = {
+        **{"en-GB": "en", "EN_us": "en", "deu": "de", "sr@latin": "sr", "nn": "nb", "no": "nb"},
+        **dict.fromkeys(("src", "tgt", "source", "target", "und", "mul"), ""),
+        **dict.fromkeys(("", "e", "english", "x1", "{{ lang }}"), ""),
+    }
+    assert {code: spoken_language(code) for code in languages} == languages
 
 
 TMX = """<tmx version="1.4"><header srclang="en"/><body>
@@ -301,52 +336,17 @@ def test_a_model_without_language_codes_translates_files_that_have_them(
     assert read_document(content.encode(), name, "src", "de").texts == texts
 
 
+@pytest.mark.parametrize("source", ["src", "tgt", "source", "target", "und", "mul"])
+def test_a_memory_tells_the_source_of_a_model_without_languages(source: str) -> None:
+    assert read_document(TMX.encode(), "a.tmx", source, "de").texts == read("a.tmx", TMX).texts
+    with pytest.raises(UserError, match="has no unit in fr"):
+        read_document(TMX.encode(), "a.tmx", "fr", "de")
+
+
 @pytest.mark.parametrize("declared", ['srclang="*all*"', "", 'srclang="en-US"', 'srclang="de"'])
 def test_the_source_of_a_memory_is_a_language_that_it_has(declared: str) -> None:
     content = TMX.replace('srclang="en"', declared).replace('xml:lang="en"', 'xml:lang="en-GB"')
     assert read_document(content.encode(), "a.tmx", "src", "de").texts == read("a.tmx", TMX).texts
-
-
-def test_a_new_target_has_the_language_that_the_file_declares() -> None:
-    content = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en-US" trgLang="de-DE">
-        <file id="f"><unit id="1"><segment><source xml:lang="en-US">A dog.</source></segment></unit></file></xliff>"""
-    assert b'<target xml:lang="de-DE">Ein Hund.</target>' in read("a.xlf", content).write(
-        ["Ein Hund."]
-    )
-
-
-@pytest.mark.parametrize(
-    ("declared", "target", "fits"),
-    [
-        ("zh-TW", "zh_Hans", False),
-        ("zh-TW", "zh_Hant", True),
-        ("zh", "zh_Hans", True),
-        ("fil", "tl", True),
-    ],
-)
-def test_a_file_is_filled_in_its_own_script(declared: str, target: str, fits: bool) -> None:
-    content = XLIFF1.replace('target-language="de"', f'target-language="{declared}"').encode()
-    if fits:
-        assert read_document(content, "a.xlf", "en", target).texts == read("a.xlf", XLIFF1).texts
-    else:
-        with pytest.raises(UserError, match="declares translation into 'zh-TW'"):
-            read_document(content, "a.xlf", "en", target)
-
-
-def test_the_header_of_a_po_file_in_xliff_is_not_translated() -> None:
-    unit = '<trans-unit id="1"{}><source>Plural-Forms: nplurals=2;</source></trans-unit>'
-    content = '<xliff version="1.2"><file source-language="en" target-language="de"><body>{}</body></file></xliff>'
-    assert read("a.xlf", content.format(unit.format(""))).texts
-    assert not read(
-        "a.xlf", content.format(unit.format(' restype="x-gettext-domain-header"'))
-    ).texts
-
-
-def test_external_dtd_is_not_fetched() -> None:
-    text = XLIFF1.replace(
-        "<!-- a comment -->", '<!DOCTYPE xliff SYSTEM "http://127.0.0.1:1/none.dtd">'
-    )
-    assert read("a.xlf", text).texts == read("a.xlf", XLIFF1).texts
 
 
 def test_a_character_that_the_encoding_lacks() -> None:
@@ -365,83 +365,6 @@ def test_a_character_that_the_encoding_lacks() -> None:
         document.write(["ł"] * len(document.texts))
 
 
-def test_flags_belong_to_the_next_message_even_if_it_is_obsolete() -> None:
-    obsolete = '#, fuzzy\n#~ msgid "Old"\n#~ msgstr "Alt"\n\n'
-    assert read("a.po", f'{obsolete}msgid "New"\nmsgstr ""\n').texts == ["New"]
-    assert read("a.po", f'{obsolete}#, fuzzy\nmsgid "New"\nmsgstr ""\n').texts == []
-
-
-PLURAL = 'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] "%d Datei"\n'
-
-
-HEADER = """msgid ""
-msgstr ""
-"Language: {}\\n"
-"Content-Type: text/plain; charset=UTF-8\\n"
-"Plural-Forms: {}\\n"
-
-"""
-TWO_FORMS = HEADER.format("de", "nplurals=2; plural=(n != 1);")
-
-
-@pytest.mark.parametrize("rest", ['msgstr[1] ""\n', ""])
-def test_existing_plural_forms_stay(rest: str) -> None:
-    document = read("a.po", TWO_FORMS + PLURAL + rest)
-    assert document.texts == ["%d files"]
-    written = document.write(["%d Dateien"]).decode()
-    assert written == TWO_FORMS + PLURAL + 'msgstr[1] "%d Dateien"\n'
-    assert read("a.po", PLURAL + rest, redo=True).texts == ["%d file", "%d files"]
-
-
-def test_plural_forms_are_written_at_their_index() -> None:
-    rule = "nplurals=3; plural=(n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2);"
-    gap = 'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[2] ""\nmsgstr[0] "a"\n'
-    gap = HEADER.format("pl", rule) + gap
-    document = read_document(gap.encode(), "a.po", "en", "pl")
-    assert document.write(["c", "b"]).decode() == gap.replace('2] ""', '2] "c"') + 'msgstr[1] "b"\n'
-
-
-def test_the_encoding_is_what_the_header_says_and_no_message() -> None:
-    text = 'msgid "Content-Type: text/html; charset=iso-8859-1\\n"\nmsgstr ""\n\nmsgid "é"\nmsgstr ""\n'
-    assert read("a.po", text).texts[1] == "é"
-    short = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=iso-8859-1\\n"\n\nmsgid "é"\nmsgstr ""\n'
-    assert read_document(short.encode("latin-1"), "a.po", "en", "de").texts == ["é"]
-
-
-def test_missing_plural_forms_of_the_language_are_added() -> None:
-    text = PO.replace("Language: de", "Language: pl").replace(
-        "nplurals=2; plural=(n != 1)", "nplurals=INTEGER; plural=X"
-    )
-    document = read_document(text.encode(), "a.po", "en", "pl")
-    assert document.texts[1:4] == ["%d file", "%d files", "%d files"]
-    filled = document.write(["a", "jeden", "dwa", "pięć", "b"]).decode()
-    assert 'msgstr[0] "jeden"\nmsgstr[1] "dwa"\nmsgstr[2] "pięć"\n\n' in filled
-    assert polib.pofile(filled)[3].msgstr_plural == {0: "jeden", 1: "dwa", 2: "pięć"}
-    japanese = read_document(
-        text.replace("Language: pl", "Language: ja").encode(), "a.po", "en", "ja"
-    )
-    assert japanese.texts[1:-1] == ["%d files"]
-
-
-def test_only_the_header_of_a_template_gets_a_charset() -> None:
-    message = 'msgid "Replace charset=CHARSET."\nmsgstr ""\n'
-    for charset in ("UTF-8", "CHARSET", "ASCII", "us-ascii"):
-        header = '# charset=CHARSET\nmsgid ""\nmsgstr ""\n"Language: de\\n"\n'
-        header += f'"Content-Type: text/plain; charset={charset}\\n"\n\n'
-        written = read("a.po", header + message).write(["Ersetze charset=CHARSET: ö."]).decode()
-        assert written == header.replace(f"{charset}\\n", "UTF-8\\n") + message.replace(
-            'r ""', 'r "Ersetze charset=CHARSET: ö."'
-        )
-
-
-def test_headers_and_credits_of_other_programs_are_understood() -> None:
-    header = 'msgid ""\nmsgstr "Language: \\nX-Language: {}\\n"\n\n'
-    messages = 'msgid "translator-credits"\nmsgstr ""\n\nmsgid "One"\nmsgstr ""\n'
-    assert read("a.po", header.format("de_DE") + messages).texts == ["One"]
-    with pytest.raises(UserError, match="fr_FR"):
-        read("a.po", header.format("fr_FR") + messages)
-
-
 def test_new_targets_have_codes_with_hyphens() -> None:
     tmx = '<tmx><body><tu><tuv xml:lang="en"><seg>A dog.</seg></tuv></tu></body></tmx>'
     unit = '<trans-unit id="1"><source xml:lang="en">A dog.</source></trans-unit>'
@@ -454,59 +377,6 @@ def test_new_targets_have_codes_with_hyphens() -> None:
         )
 
 
-def test_without_babel_a_header_must_have_the_plural_forms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "babel", None)
-    assert read("without.po", PO).texts[1:3] == ["%d file", "%d files"]
-    with pytest.raises(
-        UserError,
-        match=r"^without\.po: the header has no Plural-Forms\. .*'transduce\[documents\]'",
-    ):
-        read("without.po", PLURAL + 'msgstr[1] ""\n')
-
-
-# -- XLIFF ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["a.xlf", "a2.xliff"])
-def test_xliff_is_what_lxml_says_it_is(name: str) -> None:
-    document = read(name, FILES[name])
-    filled = document.write([text.replace("e", "é") for text in document.texts])
-    before, after = etree.fromstring(FILES[name].encode()), etree.fromstring(filled)
-    missing = list(document.texts)
-    for unit in after.iter("{*}trans-unit", "{*}segment"):
-        source, target = unit.find("{*}source"), unit.find("{*}target")
-        if target is not None and "".join(source.itertext()).replace("e", "é") == "".join(
-            target.itertext()
-        ):
-            missing.pop()
-            if unit.get("id") not in ("3",):
-                unit.remove(target)
-    assert missing == []
-    kept = [
-        each
-        for each in after.iter()
-        if etree.QName(each).localname != "target" or each.get("state") != "new"
-    ]
-    assert [each.tag for each in kept] == [
-        each.tag
-        for each in before.iter()
-        if etree.QName(each).localname != "target" or each.get("state") != "new"
-    ]
-    assert read_document(filled, name, "en", "de").texts == (["Empty"] if name == "a.xlf" else [])
-
-
-def test_a_source_may_say_itself_that_its_blanks_count() -> None:
-    unit = """<xliff version="1.2"><file source-language="en" target-language="de"><body><trans-unit id="1">
-    <source xml:space="preserve">One line.
-  Another.</source></trans-unit></body></file></xliff>"""
-    filled = written(read("a.xlf", unit), str.upper)
-    assert '<target xml:space="preserve">ONE LINE.\n  ANOTHER.</target>' in filled
-    assert "<target>ONE LINE. ANOTHER.</target>" in written(
-        read("a.xlf", unit.replace(' xml:space="preserve"', "")),
-        lambda text: " ".join(text.upper().split()),
-    )
-
-
 def test_visible_text_is_translated_unless_marked_otherwise() -> None:
     page = """<p>Size: <select><option>Big</option></select></p><object data="x"><p>Text</p></object>
     <img class="notranslate" alt="A"><p translate="NO">B</p><p><b class="x notranslate" title="C">D</b> runs</p>"""
@@ -517,32 +387,6 @@ def test_visible_text_is_translated_unless_marked_otherwise() -> None:
         "Text",
         '<b class="x notranslate" title="C">D</b> runs',
     ]
-
-
-def test_approved_translations_stay() -> None:
-    unit = "<trans-unit{}><source>{}</source><target{}>B</target></trans-unit>"
-    states = [
-        (' approved="yes"', "A", ""),
-        (' approved="yes"', "D", ' state="needs-translation"'),
-        ("", "B", ' state="signed-off"'),
-        ("", "C", ' state="translated"'),
-    ]
-    file = f'<xliff version="1.2"><file source-language="en"><body>{"".join(unit.format(*each) for each in states)}'
-    assert read("a.xlf", f"{file}</body></file></xliff>", redo=True).texts == ["D", "C"]
-    newer = XLIFF2.replace("<segment><source>Two", '<segment state="final"><source>Two')
-    assert (
-        len(read("a2.xliff", newer, redo=True).texts)
-        == len(read("a2.xliff", XLIFF2, redo=True).texts) - 1
-    )
-
-
-def test_a_target_has_the_blanks_at_the_edges_of_its_source() -> None:
-    unit = '<trans-unit><source>\u00a0 Updated <x id="1"/>\n   now\n  </source></trans-unit>'
-    file = f'<xliff version="1.2"><file source-language="en"><body>{unit}</body></file></xliff>'
-    filled = written(
-        read("a.xlf", file), lambda text: " ".join(text.split()).replace("now", "jetzt")
-    )
-    assert '<target>\u00a0 Updated <x id="1"/> jetzt\n  </target>' in filled
 
 
 # -- HTML -------------------------------------------------------------------------------------------------
@@ -713,6 +557,9 @@ def test_other_links_are_translated(link: str, expected: str) -> None:
         ("<p lang=fr>Oui <b lang=en>yes</b> oui</p>", "<p lang=fr>Oui <b lang=en>YES</b> oui</p>"),
         ("<i lang=fr>oui <b lang=en>yes</b></i> no", "<i lang=fr>oui <b lang=en>YES</b></i> NO"),
         ("<ul><li lang=fr>Oui<li>Yes</ul>", "<ul><li lang=fr>Oui<li>YES</ul>"),
+        ("<div lang=fr>Oui</b> oui</div></i>No", "<div lang=fr>Oui</b> oui</div></i>NO"),
+        ("<div lang=fr><b>Oui</div>No</b>", "<div lang=fr><b>Oui</div>NO</b>"),
+        ("<p lang=fr>Oui<br>oui<hr></p>No", "<p lang=fr>Oui<br>oui<hr></p>NO"),
         *(
             (f"<p lang='{code}'>Yes</p>", f"<p lang='{code}'>YES</p>")
             for code in ("en", "en-GB", "EN_us", "eng", "", "und", "{{ lang }}")
@@ -756,6 +603,22 @@ def test_a_part_of_an_untranslated_element_may_be_translated(page: str, expected
     assert upper(page) == expected
 
 
+@pytest.mark.parametrize(
+    "element",
+    [
+        "<i lang=fr>oui</i>",
+        "<i lang=fr>oui <b>ça</b></i>",
+        "<img lang=fr alt=Chat>",
+        "<i lang=en translate=no>No</i>",
+        "<a href=x lang=en>#rain</a>",
+        "<svg lang=fr><text>oui</text></svg>",
+    ],
+)
+def test_an_element_that_stays_does_not_end_a_text(element: str) -> None:
+    [text] = read("a.html", f"<p>He said {element} to her.</p>").texts
+    assert text.startswith("He said ") and text.endswith(" to her.") and element in text
+
+
 def test_without_a_source_language_no_text_is_in_another_one() -> None:
     page = b"<p lang=fr>Oui</p><p lang=en>Yes</p>"
     assert read_document(page, "a.html", "src", "tgt").texts == ["Oui", "Yes"]
@@ -770,126 +633,84 @@ def test_labels_and_descriptions_are_texts() -> None:
     assert read("a.html", page).texts == numbers
 
 
-# -- subtitles and lines ----------------------------------------------------------------------------------
-
-
-def test_the_lines_of_a_cue_are_one_text() -> None:
-    document = read("a.srt", SRT)
-    assert document.texts == ["<i>A first line and its end.</i>", "- Hello.\n- Yes?"]
-    filled = document.write(
-        ["<i>Eine erste Zeile, und das war ihr Ende.</i>", "- Hallo.\n- Ja?"]
-    ).decode()
-    expected = SRT.replace("A first line\nand its end.", "Eine erste Zeile, und\ndas war ihr Ende.")
-    assert filled == expected.replace("- Hello.\n- Yes?", "- Hallo.\n- Ja?")
-    assert document.write(["x", "\n- Ja?"]).decode().endswith("00:00:04,000\n- Ja?\n")
-    assert read("a.vtt", VTT).texts == ["Hello there."]
-
-
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
-@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
-def test_a_blank_line_between_cues_may_be_lost(line_end: str, mark: str) -> None:
-    text = (
-        SRT.replace("\n\n", "\n")
-        .replace("Hello.", "17 --> 18 4\n2")
-        .replace(" -->", "\u00a0-->", 1)
+def test_elements_in_a_line_do_not_end_a_text() -> None:
+    names = (
+        "a abbr acronym b bdi bdo big cite code data del dfn em embed font i img ins kbd mark nobr q rb rp rt rtc ruby "
+        "s samp small span strike strong sub sup time tt u var wbr"
     )
-    document = read("a.srt", (mark + text).replace("\n", line_end))
-    assert document.texts == ["<i>A first line and its end.</i>", "- 17 --> 18 4 2\n- Yes?"]
-    assert [slot.line for slot in document.slots] == [3, 7]
+    inline = names.split()
+    embedded = ["audio", "canvas", "iframe", "map", "math", "object", "picture", "svg", "video"]
+    assert {*inline, *embedded} == INLINE and {*embedded} == EMBEDDED
+    for name in inline:
+        page = f"<p>One <{name}>two</{name}> three</p>"
+        assert read("a.html", page).texts == [page[3:-4]], name
+    for name in embedded:
+        inner = [] if name in ("svg", "math", "iframe") else ["two"]
+        [text, *texts] = read("a.html", f"<p>One <{name}>two</{name}> three</p>").texts
+        assert text.startswith("One ") and text.endswith(" three"), name
+        assert [each.removesuffix(f"</{name}>") for each in texts] == inner, name
+    for name in ("div", "h1", "li", "td", "section", "br"):
+        assert read("a.html", f"<p>One <{name}>two</{name}> three</p>").texts[1:] == [
+            "two",
+            "three",
+        ]
+    for name in ("pre", "listing", "template", "script", "style", "textarea"):
+        assert read("a.html", f"<p>One</p><{name}>two</{name}>").texts == ["One"], name
 
 
-@pytest.mark.parametrize(
-    ("cue", "expected"),
-    [
-        (
-            "<i>- Hi. How are you\ndoing today?</i>\n<i>- Good.</i>",
-            ["<i>- Hi. How are you doing today?</i>", "<i>- Good.</i>"],
-        ),
-        ("{\\an8}- Hi.\n{\\an8}- Good.", ["{\\an8}- Hi.", "{\\an8}- Good."]),
-        ("♪ Hello my friend\n♪ How are you ♪", ["♪ Hello my friend", "♪ How are you ♪"]),
-        ("<i>One\nsentence</i>", ["<i>One sentence</i>"]),
-        ("\u200f- נכון.\n\u200f- לא.", ["- נכון.", "- לא."]),
-        (
-            "<i>\u202b- نعم.\u202c</i>\n<i>\u202b- لا.\u202c</i>",
-            ["<i>\u202b- نعم.\u202c</i>", "<i>\u202b- لا.\u202c</i>"],
-        ),
-        ("－你好\n－再见", ["－你好", "－再见"]),
-    ],
-)
-def test_each_speaker_has_a_line(cue: str, expected: list[str]) -> None:
-    (text,) = read("a.srt", f"1\n00:00:01,000 --> 00:00:02,000\n{cue}\n").texts
-    assert text.split("\n") == expected
+def test_attributes_that_are_texts() -> None:
+    spoken = "alt title placeholder aria-label aria-description aria-placeholder "
+    spoken += "aria-roledescription aria-valuetext"
+    others = "value label content class data-title name"
+    names = "description keywords og:title og:description og:image:alt twitter:title "
+    names += "twitter:description twitter:image:alt"
+    translated = {
+        **{f'<hr {name}="one">': True for name in spoken.split()},
+        **{f'<hr {name}="one">': False for name in others.split()},
+        **{f'<{name} label="one">': True for name in ("optgroup", "option", "track")},
+        **{f'<meta name="{name}" content="one">': True for name in names.split()},
+        **{f'<meta {key}="description" content="one">': True for key in ("property", "itemprop")},
+        **{f'<meta {key}="description" content="one">': False for key in ("id", "class")},
+        **{f'<input type="{kind}" value="one">': True for kind in ("submit", "button", "RESET")},
+        **{f'<input type="{kind}" value="one">': False for kind in ("text", "hidden", "")},
+        '<meta name="viewport" content="one" title="two">': False,
+        '<hr alt="12" title="%s">': False,
+    }
+    for page, is_text in translated.items():
+        assert read("a.html", page).texts == ["one"] * is_text, page
+    assert read("a.html", '<input type=submit value="b" title="a">').texts == ["b", "a"]
 
 
-@pytest.mark.parametrize("reading", ["<rt>kan</rt>", "<rt.big>kan</rt>", "<rt>kan"])
-def test_readings_in_subtitles_stay(reading: str) -> None:
-    cue = f"WEBVTT\n\n00:01.000 --> 00:02.000\nA <ruby>dog{reading}</ruby> runs.\n"
-    document = read("a.vtt", cue)
-    plan = Plan(document.texts, "en")
-    assert plan.sentences == ["A dog runs."]
-    made = plan.assemble(by(str.upper, plan.sentences))[0].text
-    assert made == f"A <ruby>DOG{reading}</ruby> RUNS."
+@pytest.mark.parametrize("spans", [6, 7])
+def test_an_address_in_more_than_twenty_pieces_is_no_address(spans: int) -> None:
+    link = f"<a href=x>#{'<i>a</i>' * spans}</a>"  # text of an address in 2 + 1 + 3 * spans pieces
+    kept = f"<a href=x>{'<i>#a</i>' + '<i>a</i>' * (spans - 1)}</a>"
+    assert (upper(f"<p>{kept}</p>") == f"<p>{kept}</p>") == (spans == 6)
+    assert upper(f"<p>{link}</p>") != f"<p>{link}</p>" or spans == 6
 
 
-def test_marks_of_direction_stay_in_the_file_and_out_of_the_text() -> None:
-    cue = "\u202b- Yes, here\u202c\r\n\u202bwe are now.\u202c\r\n\u202b- No.\u202c\u200f"
-    document = read("a.srt", f"1\r\n00:00:01,000 --> 00:00:02,000\r\n{cue}\r\n")
-    assert document.texts == ["- Yes, here we are now.\n- No."]
-    assert written(document, str.lower).endswith(f"\r\n{cue.lower()}\r\n")
-    assert (
-        document.write(["A\nB\nC\nD"])
-        .decode()
-        .endswith("\u202bC\u202c\u200f\r\n\u202bD\u202c\u200f\r\n")
-    )
-    hebrew = read("a.srt", "1\n00:00:01,000 --> 00:00:02,000\n\u202bשלום.\u202c\n")
-    assert hebrew.write(["Hello."]).decode().endswith("\nHello.\n")
+def test_the_depth_of_embedded_elements_is_limited() -> None:
+    page = "x"
+    for level in (5, 4, 3, 2, 1):
+        page = f"level {level} <object>{page}</object>"
+    found = [text.split("<")[0].strip() for text in read("a.html", f"<p>{page}</p>").texts]
+    assert found == [f"level {level}" for level in (1, 2, 3, 4, 5)], "and not x"
 
 
-def test_text_behind_a_blank_line_belongs_to_the_cue() -> None:
-    cues = "1\n00:00:01,000 --> 00:00:02,000\nA dog.\n\nA cat.\n\n2\n\n00:00:03,000 --> 00:00:04,000\nA bird.\n"
-    document = read("a.srt", cues)
-    assert document.texts == ["A dog.", "A cat.", "A bird."]
-    assert written(document, str.upper) == cues.upper()
-    assert read("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\nA dog.\n\nA note\n").texts == [
-        "A dog."
-    ]
-
-
-def test_lines_of_subtitles_end_between_words_that_are_shown() -> None:
-    cue = '<font face="Arial" size="24" color="#ff0000">Let us go.\nCome on!</font>'
-    document = read("a.srt", f"1\n00:00:01,000 --> 00:00:02,000\n{cue}\n")
-    assert written(document, str).endswith(f"\n{cue}\n")
-    voice = read("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\n<v Roger Bingham>Come\nin</v>\n")
-    assert written(voice, str.lower).endswith("\n<v roger bingham>come\nin</v>\n")
-
-
-@pytest.mark.parametrize("text", ["One\\Ntwo", "One\\N\ntwo"])
-def test_a_written_line_end_of_a_subtitle_is_a_line_end(text: str) -> None:
-    document = read("a.srt", f"1\n00:00:01,000 --> 00:00:02,000\n{text}\n")
-    assert document.texts == ["One two"]
-    assert written(document, lambda _: "Eins zwei").endswith(
-        text.replace("One", "Eins").replace("two", "zwei") + "\n"
-    )
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ("是的，", "我们昨天在那里看见了他"),  # after a pause
-        ("我们昨天在那里看见了", "他和他最好的朋友。」"),
-        ("彼はきのう「ちょっと", "待って」と言いました"),
-        ("<i>これは", "テストです</i>"),
-    ],
-)
-def test_lines_of_chinese_and_japanese_subtitles_need_no_blanks(lines: tuple[str, str]) -> None:
-    document = read("a.srt", "1\n00:00:01,000 --> 00:00:02,000\nOne\ntwo\n")
-    assert document.write(["".join(lines)]).decode().splitlines()[2:] == [*lines]
+# -- lines and sentences -----------------------------------------------------------------------------------
 
 
 def test_the_lines_of_a_text_file() -> None:
     document = read("a.txt", TXT)
     assert document.texts == ["A title", "A line. And another.", "x"]
     assert written(document, str.upper) == "\ufeffA TITLE\r\n\r\n  A LINE. AND ANOTHER.  \r\n\tX"
+
+
+def test_blanks_around_a_line_stay() -> None:
+    lines = "\u00a0 x\ufeff\n\u2003\n\t\ufeff\r\n\x0c\ny \u2003\n"
+    document = read("a.txt", lines)
+    assert (document.texts, document.lines) == (["x", "y \u2003"], [1, 5])
+    assert written(document, lambda _: "z") == lines.replace("x", "z", 1).replace("y \u2003", "z")
 
 
 PLACEHOLDERS = st.sampled_from(
@@ -1248,6 +1069,21 @@ def test_errors_name_the_line(translator: Translator) -> None:
         translate_document(translator, page, "a.html", "en", "de", glossary=terms)
 
 
+def test_texts_are_translated_sentence_by_sentence_and_flagged_with_their_lines(
+    translator: Translator,
+) -> None:
+    texts = ["A dog runs. The cat sees it.", "3 dogs", "A cat."]
+    page = "\n\n".join(f"<p>{text}</p>" for text in texts).encode()
+    found = translate_document(translator, page, "a.html", "en", "de")
+    made = translator.translate(texts, sentences=True)
+    assert found.texts == 3
+    again = read_document(found.content, "a.html", "de", "en")
+    assert again.texts == [each.text for each in made if each.text]
+    expected = [(line, each.flags) for line, each in zip((1, 3, 5), made, strict=True)]
+    assert found.flagged == [each for each in expected if each[1]]
+    assert OTHER_NUMBERS in dict(found.flagged)[3]
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_a_document_is_translated_and_can_be_read_again(name: str, translator: Translator) -> None:
     content = FILES[name].encode()
@@ -1304,12 +1140,35 @@ def test_the_command_translates_a_document(
     (tmp_path / "a.html").write_text("<p>A dog.</p>")
     of_page = ("translate", model, "--engine", "torch", "--input", tmp_path / "a.html")
     assert "only PO and XLIFF files can" in run(capsys, *of_page, "--needs-review")[2]
+    (tmp_path / "b.html").write_text("<p>12</p>")
+    of_numbers = *of_page[:-1], tmp_path / "b.html", "--output", tmp_path / "c.html"
+    for redo in ([], ["--redo"]):
+        status, _, said = run(capsys, *of_numbers, *redo)
+        assert status == 0 and f"0 texts translated → {tmp_path / 'c.html'}" in " ".join(
+            said.split()
+        )
+        assert ("There is nothing to translate" in said) == (not redo)
     (tmp_path / "a.ass").write_text("A dog.\n\nA cat.\n")
     for of_lines in ((tmp_path / "a.ass",), (page,)):
         status, out, said = run(capsys, *of_page[:-1], *of_lines, "--plain")
         assert status == 0 and out.count("\n") == of_lines[0].read_text().count("\n")
     assert run(capsys, *of_page[:-1], tmp_path / "a.ass")[0] == 2
     assert run(capsys, *of_page[:-1], page, "--plain", "--needs-review")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("suffix", "can_say"),
+    [(".po", 1), (".POT", 1), (".xlf", 1), (".xliff", 1), (".tmx", 0), (".html", 0)],
+)
+def test_formats_that_can_say_that_a_text_needs_a_review(
+    suffix: str, can_say: bool, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / f"missing{suffix}"
+    options = "--needs-review", "--output", tmp_path / "out"
+    status, _, said = run(capsys, "translate", model, "--input", file, *options)
+    said = " ".join(said.split())
+    assert status == 2 and f"{file} can't be read: No such file or directory." in said
+    assert ("can't say which texts need a review" in said) == (not can_say)
 
 
 @pytest.mark.parametrize("count", [29, 30])

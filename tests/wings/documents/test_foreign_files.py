@@ -9,7 +9,18 @@ import pytest
 from transduce.system.errors import UserError
 from transduce.text.formats import FILE_FORMATS, read_document
 from transduce.text.languages import LANGUAGE_CODE
-from transduce.wings.documents.foreign_files import BY_SUFFIX, TEXT_SUFFIXES
+from transduce.wings.documents.foreign_files import (
+    BY_SUFFIX,
+    CSV_FORMAT,
+    JSON_FORMAT,
+    KEYS_FORMAT,
+    MESSAGES_FORMAT,
+    TEXT_SUFFIXES,
+    TIMES_FORMAT,
+    XML_FORMAT,
+    ForeignFormat,
+    format_of_lines,
+)
 from transduce.wings.documents.lines_command import check_lines
 
 SENTENCES = "It is raining now.\nEvery painter is waiting.\n"
@@ -23,8 +34,17 @@ def test_a_known_suffix_is_refused_unless_it_is_a_language(tmp_path: Path) -> No
         if LANGUAGE_CODE.fullmatch(suffix[1:]):
             check_lines(str(file))
         else:
-            with pytest.raises(UserError, match=rf"^{file} is an? .*\. [A-Z].*\.$"):
+            with pytest.raises(UserError, match=rf"^{file} is an? .*\. [A-Z].*\.$") as raised:
                 check_lines(str(file))
+            assert ("add --plain" in str(raised.value)) == (suffix[1:] not in BINARY.split()), (
+                suffix
+            )
+
+
+BINARY = (
+    "doc docx docm odt rtf pages ppt pptx pptm odp key xls xlsx xlsm ods pdf ps xps epub mobi azw3 fb2 idml "
+    "mqxlz wsxz xlz sdlppx sdlrpx sdltm mo gmo"
+)
 
 
 def test_no_suffix_is_in_two_tables() -> None:
@@ -110,6 +130,52 @@ def test_other_lines_with_an_unknown_suffix_are_refused(kind: str, tmp_path: Pat
     for name in ("a.txt", "a.md", "a", "a.en", "a.zh_CN", "a.deu_Latn", "a.tok"):
         (tmp_path / name).write_text(STRUCTURED[kind], encoding="utf-8")
         check_lines(str(tmp_path / name))
+
+
+NAMED = [f"name_{letter}: It rains." for letter in "abcdefghij"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "others", "expected"),
+    [  # of lines with a mark of a format, and of other lines; one more of these, and the lines are texts
+        (['{"a": 1}'] * 3, 3, JSON_FORMAT),
+        (['"a","b"'] * 3, 3, CSV_FORMAT),
+        (["<a>b</a>"] * 3, 3, XML_FORMAT),
+        (["a = b"] * 3, 3, KEYS_FORMAT),
+        (['msgid "a"', 'msgstr "b"', '"c"'], 3, MESSAGES_FORMAT),
+        (["{10}{25}It rains."], 4, TIMES_FORMAT),
+        (NAMED, 10, KEYS_FORMAT),
+        ([*NAMED, NAMED[0]], 11, KEYS_FORMAT),  # 10 different names of 11
+    ],
+)
+def test_a_share_of_the_lines_decides(
+    lines: list[str], others: int, expected: ForeignFormat
+) -> None:
+    assert format_of_lines([*lines, *["It rains."] * others]) is expected
+    assert format_of_lines([*lines, *["It rains."] * (others + 1)]) is None
+    assert format_of_lines([]) is None
+
+
+def test_names_that_recur_are_those_of_speakers() -> None:
+    assert format_of_lines([*NAMED[:9], NAMED[0]]) is None
+    assert format_of_lines(['"a"'] * 3) is None, "no message"
+
+
+@pytest.mark.parametrize(("count", "is_json"), [(100, True), (99, False)])
+def test_the_first_lines_decide(count: int, is_json: bool, tmp_path: Path) -> None:
+    file = tmp_path / "a.foo"
+    file.write_text('{"a": 1}\n# no\n\n' * count + "It rains.\n" * 300)
+    if is_json:
+        with pytest.raises(UserError, match="looks like a JSON file"):
+            check_lines(str(file))
+    else:
+        check_lines(str(file))
+
+
+def test_a_character_at_the_end_of_the_sample_is_not_cut(tmp_path: Path) -> None:
+    (tmp_path / "a.foo").write_text('{"a": "ä"}\n' * 3 + "ä" * (1 << 18))
+    with pytest.raises(UserError, match="looks like a JSON file"):
+        check_lines(str(tmp_path / "a.foo"))
 
 
 def test_only_files_are_looked_at(tmp_path: Path) -> None:

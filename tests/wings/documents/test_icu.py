@@ -177,6 +177,15 @@ def test_unclear_messages_have_no_branches(message: str) -> None:
     assert branched(message, "de") is None
 
 
+def test_an_argument_that_occurs_twice_has_one_branch_for_both() -> None:
+    twice = "{a, select, x {He} other {They}} saw {a, select, x {his} y {her} other {their}} dog"
+    parsed = branched(twice, "de")
+    assert parsed and parsed.texts == ["He saw his dog", "They saw their dog"]
+    inner = "{a, select, x {1} y {2 {a, select, x {3} other {4 {a, select, y {5} other {6}}}}} other {}}"
+    parsed = branched(inner, "de")
+    assert parsed and parsed.texts == ["1", "2 4 5", ""]
+
+
 def test_a_language_that_is_not_known_has_no_categories() -> None:
     assert branched(PLURAL, "xx") is None
     assert branched("{a, select, x {y} other {z}}", "xx")

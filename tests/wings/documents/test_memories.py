@@ -179,6 +179,7 @@ def test_ambiguous_languages_must_be_named(folder: Path) -> None:
         # Formatting that is a block, within another element: between two words comes a blank.
         ('one<bpt i="1">&lt;p><sub>x</sub></bpt><ph/>two', "one two"),
         ('one<ph/><bpt i="1">&lt;p></bpt>two<ph>&lt;b></ph>three', "one twothree"),
+        ('one<ph ctype="lb">x</ph>two<ph ctype="b">x</ph>three', "one twothree"),
         ("\n    on two\n    lines\n  ", "on two lines"),
         ("&lt;b&gt; &amp;amp; <![CDATA[<i>]]>", "<b> &amp; <i>"),
         ("caf&eacute;&nbsp;!", "café\u00a0!"),  # which only the DTD would tell
@@ -256,6 +257,91 @@ def test_endless_segment_does_not_fill_the_memory(folder: Path) -> None:
     endless = memory([[("en", "x" * 1_100_000), ("de", "b")]])
     with pytest.raises(UserError, match=":6: a segment has more than 1,000,000 characters"):
         texts(write(folder, "a.tmx", endless))
+
+
+def test_a_segment_has_a_million_characters_at_most() -> None:
+    assert tmx.segment_text("x" * 1_000_000, "a.tmx", 1) == "x" * 1_000_000
+    with pytest.raises(UserError, match=r"a\.tmx:7: a segment has more than"):
+        tmx.segment_text("x" * 1_000_001, "a.tmx", 7)
+
+
+def test_eight_languages_are_named(folder: Path) -> None:
+    codes = ["ar", "bg", "cs", "da", "de", "el", "en", "es", "et"]
+    units = [[(code, "x") for code in codes[number:]] for number in range(9)]
+    with pytest.raises(UserError, match=r"Units by language: et \(9\), es \(8\), .*, bg \(2\)\."):
+        texts(write(folder, "a.tmx", memory(units)), "fr", "it")
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted", "distance"),
+    [
+        ("en", "en", 0),
+        ("en-us", "en", 1),
+        ("eng", "en", 1),
+        ("en", "en-us", 2),
+        ("eng", "en-us", 2),
+        ("en-us", "en-gb", None),
+        ("zh-tw", "zh-hant", 1),
+        ("zh-hant", "zh-tw", 1),
+        ("zh-tw", "zh-hk", None),  # the same script in two regions
+        ("zh-tw", "zh-hans", None),
+        ("zh", "zh-hans", 2),
+        ("de", "en", None),
+        ("", "en", None),
+    ],
+)
+def test_distances_of_language_codes(code: str, wanted: str, distance: int | None) -> None:
+    assert tmx.language_distance(code, wanted) == distance
+
+
+def test_attributes_that_units_inherit() -> None:
+    names = [
+        "srclang",
+        "state",
+        "approved",
+        "translate",
+        "xml:space",
+        "restype",
+        "target-language",
+        "trgLang",
+    ]
+    given = "".join(f' {name}="{number}"' for number, name in enumerate(names))
+    content = f'<tmx{given} xml:lang="x"><tu approved="no"/><a state="b"/><tu/></tmx>'.encode()
+    seen = list[tuple[str, dict[str, str]]]()
+    reader = UnitReader("a.tmx", "tmx", ["tu"], 2, lambda *each: seen.append(each))
+    inherited = {name: str(number) for number, name in enumerate(names)}
+    one, two = [unit.attributes for unit in reader.read([content])]
+    assert (one, two) == (inherited | {"approved": "no"}, inherited)
+    assert seen == [("tmx", inherited | {"xml:lang": "x"}), ("a", {"state": "b"})]
+
+
+def test_elements_below_the_limit_of_levels_are_only_text() -> None:
+    content = b"<r><u><a>x<b>y<c><d/></c></b></a><e/></u><u/></r>"
+    for levels, inner in ((1, []), (2, ["b"])):
+        reader = UnitReader("a", "r", ["u"], levels, lambda *_: None)
+        first, second = reader.read([content[:9], content[9:]])
+        assert [each.name for each in first.children] == ["a", "e"] and not second.children
+        assert [each.name for each in first.children[0].children] == inner
+        assert first.text(first.children[0]) == "x<b>y<c><d/></c></b>"
+
+
+@pytest.mark.parametrize(
+    ("content", "is_cut"),
+    [("<tmx>", 1), ("<tmx", 1), ("<tmx><![CDATA[x", 1), ("<tmx></tm>", 0), ("<tmx></tmx><", 1)],
+)
+def test_a_file_that_is_cut_short_is_named(content: str, is_cut: bool) -> None:
+    with pytest.raises(UserError, match="a:1: not well-formed XML: ") as raised:
+        list(UnitReader("a", "tmx", ["tu"], 2, lambda *_: None).read([content.encode()]))
+    assert ("or the file is cut short" in str(raised.value)) == is_cut
+
+
+def test_an_encoding_is_declared_in_the_first_kilobyte() -> None:
+    declared = f'<?xml version="1.0"{" " * 900} encoding="iso-8859-1"?>'
+    content = memory([[("en", "ä"), ("de", "ö")]]).split("\n", 1)[1]
+    whole = (declared + content).encode("latin-1")
+    pieces = [whole[i : i + 100] for i in range(0, len(whole), 100)]
+    [unit] = UnitReader("a.tmx", "tmx", ["tu"], 2, lambda *_: None).read(pieces)
+    assert "ä" in unit.content.decode()
 
 
 def test_units_inherit_only_the_needed_attributes() -> None:
@@ -388,14 +474,18 @@ def test_existing_translation_is_kept_unread(there: str) -> None:
 
 def test_a_segment_may_be_a_section_of_characters() -> None:
     content = memory(
-        [[("en", "<![CDATA[a & b]]>")], [("en", "<![CDATA[c <b>d</b>]]>"), ("de", "")]]
+        [
+            [("en", "<![CDATA[a & b]]>")],
+            [("en", "<![CDATA[c <b>d</b>]]>"), ("de", "")],
+            [("en", "<![CDATA[e &amp; f]]>")],
+        ]
     )
     document = read_document(content.encode(), "a.tmx", "en", "de")
     assert (document.texts, document.kinds) == (
-        ["a & b", "c <b>d</b>"],
-        [PLAIN_TEXT, PRESERVED_TEXT],
+        ["a & b", "c <b>d</b>", "e &amp; f"],
+        [PLAIN_TEXT, PRESERVED_TEXT, PRESERVED_TEXT],
     )
-    filled = document.write(["A & B", "]]>"]).decode()
+    filled = document.write(["A & B", "]]>", ""]).decode()
     assert '<tuv xml:lang="de"><seg><![CDATA[A & B]]></seg></tuv>' in filled
     assert "<![CDATA[]]]]><![CDATA[>]]></seg>" in filled
 

@@ -1,10 +1,12 @@
 """Tests of transduce/wings/documents/plurals.py."""
 
+import sys
+
 import pytest
 
 from documents import read
 from transduce.text.formats import read_document
-from transduce.wings.documents.plurals import Plurals, plurals
+from transduce.wings.documents.plurals import Plurals, categories, has_plurals, plurals
 
 
 @pytest.mark.parametrize(
@@ -59,3 +61,51 @@ def test_a_header_decides_the_plural_forms() -> None:
     polish = "nplurals=3; plural=n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2;"
     assert plurals(f"Plural-Forms: {polish}\n", "de", "a.po") == Plurals(3, 0)
     assert plurals("nplurals=2; plural=__import__('os');", "de", "a.po") == Plurals(2, 0)
+
+
+@pytest.mark.parametrize(
+    ("language", "ordinal", "is_singular", "names"),
+    [
+        ("en", False, True, "one other"),
+        ("en-GB", False, True, "one other"),
+        ("en", True, False, "one two few other"),
+        ("ja", False, True, "other"),
+        ("ru", False, False, "one few many other"),
+        ("sl", False, False, "one two few other"),
+        ("ar", False, True, "zero one two few many other"),
+        ("fr", True, True, "one other"),
+    ],
+)
+def test_the_categories_of_a_language(
+    language: str, ordinal: bool, is_singular: bool, names: str
+) -> None:
+    assert categories(language, ordinal=ordinal) == (is_singular, names.split())
+
+
+def test_unknown_categories(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="xx"):
+        categories("xx", ordinal=False)
+    monkeypatch.setitem(sys.modules, "babel", None)
+    with pytest.raises(ValueError, match="no Babel"):
+        categories("en", ordinal=False)
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("nplurals=2; plural=n>1;", Plurals(2, 0, True)),
+        ("nplurals=2; plural=n%10!=1;", Plurals(2, 0, False)),
+        ("nplurals = 1 ;  plural = 0", Plurals(1, None, False)),
+        ("nplurals=2; plural=n==1;", Plurals(2, 1, True)),
+        ("nplurals=2; plural=n==1 || n==199;", Plurals(2, 1, False)),
+        ("nplurals=2; plural=2;", Plurals(2, None, False)),
+        ("nplurals=2; plural=n-2;", Plurals(2, None, True)),
+        ("nplurals=0; plural=0;", None),
+        ("nplurals=2; plural=1/(n-1);", None),
+        ("nplurals=2; plural=n n;", None),
+        ("nplurals=2;", None),
+    ],
+)
+def test_rules_by_hand(rule: str, expected: Plurals | None) -> None:
+    assert has_plurals(rule) == bool(expected)
+    assert expected is None or plurals(rule, "de", "a.po") == expected

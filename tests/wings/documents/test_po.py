@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 
 from documents import PO, read, written
 from transduce.system.errors import UserError
-from transduce.text.formats import read_document
+from transduce.text.formats import CorpusFile, read_document
+from transduce.text.pairs import read_pairs
 from transduce.wings.documents import po
-from transduce.wings.documents.po import CREDITS, read_translated_po
+from transduce.wings.documents.po import CREDITS, read_po_pairs, read_translated_po
 
 STRINGS = st.text(
     st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]) | st.sampled_from('\n\t\\"')
@@ -114,6 +116,12 @@ def test_a_message_with_plural_forms_gives_the_pairs_for_one_and_for_many(
     ]
 
 
+@pytest.mark.parametrize("forms", [("x", ""), ("", "x"), ("", "")])
+def test_a_message_without_one_of_its_plural_forms_is_no_pair(forms: tuple[str, str]) -> None:
+    text = f'msgid "one"\nmsgid_plural "many"\nmsgstr[0] "{forms[0]}"\nmsgstr[1] "{forms[1]}"\n'
+    assert list(read_translated_po([text.encode()], "a.po", "de")) == []
+
+
 def test_each_plural_form_is_filled_with_the_translation_of_its_own_text() -> None:
     text = 'msgid "one"\nmsgid_plural "many"\nmsgstr[0] "x"\nmsgstr[1] ""\n\nmsgid "b"\nmsgstr ""\n'
     polish = read_document(text.encode(), "a.po", "en", "pl")
@@ -154,6 +162,126 @@ def test_a_string_of_many_lines_or_a_long_one_is_read_in_little_time_and_memory(
     endless = (f'"{"x" * 1000}"\n'.encode() for _ in range(11_000))
     with pytest.raises(UserError, match=":2: a string has more than 10,000,000 characters"):
         list(read_translated_po(chain([b'\nmsgid "a"\nmsgstr ""\n'], endless), "a.po", "de"))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (
+            b'msgid "a"\nmsgstr "b\n',
+            r"a\.po:2: expected a comment, or msgid .*, found 'msgstr \"b'\.",
+        ),
+        (b'msgid "a"\n', r"a\.po:1: this message has no msgstr"),
+        (b'"a"\n', r"a\.po:1: this line continues a string"),
+        (b'\nmsgstr "a"', r"a\.po:2: this message has no msgid"),
+        (b'msgid "a"\nmsgid "b"\nmsgstr "c"\n', r"a\.po:2: this message has two msgid"),
+        (b'msgid "a"\nmsgstr "b"\nmsgstr "c"\n', r"a\.po:3: this message has two msgstr"),
+        (
+            b'msgid "a"\nmsgid_plural "b"\nmsgstr ""\n',
+            r"a\.po:3: this message has a msgid_plural, so .*\. Number .* 'msgstr\[0\]'",
+        ),
+        (b'msgid "a"\nmsgstr ""\nb\n', r"a\.po:3: expected a comment, .*, found 'b'\."),
+        (b'msgid "a"\nmsgstr ""\n"b\\"\n', r"a\.po:3: expected a comment"),
+        (PO.replace("Language: de", "Language: fr").encode(), "translation into 'fr'"),
+    ],
+)
+def test_malformed_messages_are_named(content: bytes, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        read_document(content, "a.po", "en", "de")
+    with pytest.raises(UserError, match=said):
+        list(read_translated_po([content], "a.po", "de"))
+
+
+# -- plural forms and charsets ---------------------------------------------------------------------------
+
+
+def test_flags_belong_to_the_next_message_even_if_it_is_obsolete() -> None:
+    obsolete = '#, fuzzy\n#~ msgid "Old"\n#~ msgstr "Alt"\n\n'
+    assert read("a.po", f'{obsolete}msgid "New"\nmsgstr ""\n').texts == ["New"]
+    assert read("a.po", f'{obsolete}#, fuzzy\nmsgid "New"\nmsgstr ""\n').texts == []
+
+
+FILES = 'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] "%d Datei"\n'
+
+
+LANGUAGE_HEADER = """msgid ""
+msgstr ""
+"Language: {}\\n"
+"Content-Type: text/plain; charset=UTF-8\\n"
+"Plural-Forms: {}\\n"
+
+"""
+
+
+TWO_FORMS = LANGUAGE_HEADER.format("de", "nplurals=2; plural=(n != 1);")
+
+
+@pytest.mark.parametrize("rest", ['msgstr[1] ""\n', ""])
+def test_existing_plural_forms_stay(rest: str) -> None:
+    document = read("a.po", TWO_FORMS + FILES + rest)
+    assert document.texts == ["%d files"]
+    written = document.write(["%d Dateien"]).decode()
+    assert written == TWO_FORMS + FILES + 'msgstr[1] "%d Dateien"\n'
+    assert read("a.po", FILES + rest, redo=True).texts == ["%d file", "%d files"]
+
+
+def test_plural_forms_are_written_at_their_index() -> None:
+    rule = "nplurals=3; plural=(n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2);"
+    gap = 'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[2] ""\nmsgstr[0] "a"\n'
+    gap = LANGUAGE_HEADER.format("pl", rule) + gap
+    document = read_document(gap.encode(), "a.po", "en", "pl")
+    assert document.write(["c", "b"]).decode() == gap.replace('2] ""', '2] "c"') + 'msgstr[1] "b"\n'
+
+
+def test_the_encoding_is_what_the_header_says_and_no_message() -> None:
+    text = 'msgid "Content-Type: text/html; charset=iso-8859-1\\n"\nmsgstr ""\n\nmsgid "é"\nmsgstr ""\n'
+    assert read("a.po", text).texts[1] == "é"
+    short = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=iso-8859-1\\n"\n\nmsgid "é"\nmsgstr ""\n'
+    assert read_document(short.encode("latin-1"), "a.po", "en", "de").texts == ["é"]
+
+
+def test_missing_plural_forms_of_the_language_are_added() -> None:
+    text = PO.replace("Language: de", "Language: pl").replace(
+        "nplurals=2; plural=(n != 1)", "nplurals=INTEGER; plural=X"
+    )
+    document = read_document(text.encode(), "a.po", "en", "pl")
+    assert document.texts[1:4] == ["%d file", "%d files", "%d files"]
+    filled = document.write(["a", "jeden", "dwa", "pięć", "b"]).decode()
+    assert 'msgstr[0] "jeden"\nmsgstr[1] "dwa"\nmsgstr[2] "pięć"\n\n' in filled
+    assert polib.pofile(filled)[3].msgstr_plural == {0: "jeden", 1: "dwa", 2: "pięć"}
+    japanese = read_document(
+        text.replace("Language: pl", "Language: ja").encode(), "a.po", "en", "ja"
+    )
+    assert japanese.texts[1:-1] == ["%d files"]
+
+
+def test_only_the_header_of_a_template_gets_a_charset() -> None:
+    message = 'msgid "Replace charset=CHARSET."\nmsgstr ""\n'
+    for charset in ("UTF-8", "CHARSET", "ASCII", "us-ascii"):
+        header = '# charset=CHARSET\nmsgid ""\nmsgstr ""\n"Language: de\\n"\n'
+        header += f'"Content-Type: text/plain; charset={charset}\\n"\n\n'
+        written = read("a.po", header + message).write(["Ersetze charset=CHARSET: ö."]).decode()
+        assert written == header.replace(f"{charset}\\n", "UTF-8\\n") + message.replace(
+            'r ""', 'r "Ersetze charset=CHARSET: ö."'
+        )
+
+
+def test_headers_and_credits_of_other_programs_are_understood() -> None:
+    header = 'msgid ""\nmsgstr "Language: \\nX-Language: {}\\n"\n\n'
+    messages = 'msgid "translator-credits"\nmsgstr ""\n\nmsgid "One"\nmsgstr ""\n'
+    assert read("a.po", header.format("de_DE") + messages).texts == ["One"]
+    with pytest.raises(UserError, match="fr_FR"):
+        read("a.po", header.format("fr_FR") + messages)
+
+
+def test_without_babel_a_header_must_have_the_plural_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "babel", None)
+    assert read("without.po", PO).texts[1:3] == ["%d file", "%d files"]
+    with pytest.raises(
+        UserError,
+        match=r"^without\.po: the header has no Plural-Forms\. .*'transduce\[documents\]'",
+    ):
+        read("without.po", FILES + 'msgstr[1] ""\n')
 
 
 # -- headers of templates ---------------------------------------------------------------------------------
@@ -255,6 +383,24 @@ def test_a_complete_header_and_a_file_without_untranslated_messages_stay() -> No
         assert filled(done) == done
 
 
+def test_a_type_with_an_encoding_stays() -> None:
+    header = TEMPLATE_HEADER.replace("text/plain; charset=UTF-8", "text/x-po; charset=utf-8")
+    assert filled(f'{header}msgid "a"\nmsgstr ""\n').startswith(header)
+
+
+def test_a_corpus_has_the_plural_forms_of_its_target_language(tmp_path: Path) -> None:
+    forms = "".join(f'msgstr[{i}] "{i}"\n' for i in range(3))
+    (tmp_path / "a.po").write_text(f'msgid "one"\nmsgid_plural "many"\n{forms}')
+    for languages, one in ((("en", "ar"), "1"), (("ar", "pl"), "0")):
+        pairs = read_pairs([str(tmp_path / "a.po")], languages)
+        assert [pair[:2] for pair in pairs] == [("one", one), ("many", "2")]
+    (tmp_path / "b.po").write_bytes(b'msgid "a"\nmsgstr "\xff"\n')
+    with pytest.raises(UserError, match="byte 0xFF is not UTF-8"):
+        list(read_pairs([str(tmp_path / "b.po")], ("en", "de")))
+    lenient = CorpusFile(str(tmp_path / "b.po"), ("en", "de"), lenient=True)
+    assert list(read_po_pairs(lenient)) == [("a", "\udcff", 1)]
+
+
 def test_other_flags_of_a_header_stay() -> None:
     flagged = TEMPLATE.replace("#, fuzzy\n", "#, fuzzy, no-wrap\n")
     assert "TITLE.\n#, no-wrap\nmsgid" in filled(flagged)
@@ -268,6 +414,9 @@ def test_other_flags_of_a_header_stay() -> None:
         'msgid "_: NAME OF TRANSLATORS\\nYour names"',
         'msgid "translator-credits"',
         'msgid "CREDIT_FOR_TRANSLATORS"',
+        'msgid "translator_credits"',
+        'msgid "_: EMAIL OF TRANSLATORS\\nYour emails"',
+        'msgid "ROLES_OF_TRANSLATORS"',
     ],
 )
 def test_the_names_of_translators_are_no_text(credit: str) -> None:
@@ -284,6 +433,10 @@ def test_the_names_of_translators_are_no_text(credit: str) -> None:
         ("", "#, fuzzy\n"),
         ("#. A note.\n#: a.c:1\n", "#. A note.\n#: a.c:1\n#, fuzzy\n"),
         ("#: a.c:1\n#, c-format, no-wrap\n", "#: a.c:1\n#, fuzzy, c-format, no-wrap\n"),
+        (
+            '#: a.c:1\n#| msgctxt "x"\n#| msgid "Old"\n',
+            '#: a.c:1\n#, fuzzy\n#| msgctxt "x"\n#| msgid "Old"\n',
+        ),
         ('#: a.c:1\n#| msgid "Old"\n', '#: a.c:1\n#, fuzzy\n#| msgid "Old"\n'),
         ("#, c-format\n#, no-wrap\n", "#, fuzzy, c-format\n#, no-wrap\n"),
     ],
@@ -335,6 +488,42 @@ def test_a_header_without_an_encoding_gets_ours() -> None:
     ):
         document = read("a.po", header.format(declared))
         assert f"charset={expected}\\n" in written(document, lambda _: "b")
+
+
+def test_escapes_by_hand() -> None:
+    escaped = r"\a\b\f\v\r\t\n\\ \" "
+    plain = '\a\b\f\v\r\t\n\\ " '
+    message = f'msgid "x {escaped}\\q\\x41\\102\\1019."\nmsgstr ""\n'
+    document = read("a.po", message)
+    assert document.texts == [f"x {plain}qABA9."]
+    filled = document.write([plain.replace("\n", "") + "é."]).decode()
+    assert filled.endswith('msgstr "' + escaped.replace(r"\n", "") + 'é."\n')
+
+
+@pytest.mark.parametrize("keyword", ["msgstr", "msgstr[1]"])
+@pytest.mark.parametrize("length", [79, 80])
+def test_a_line_of_79_characters_is_not_wrapped(keyword: str, length: int) -> None:
+    plural = 'msgid_plural "b"\nmsgstr[0] "c"\n' if "[" in keyword else ""
+    document = read("a.po", f'{TEMPLATE_HEADER}msgid "a"\n{plural}{keyword} ""\n')
+    text = "word ".ljust(length - len(f'{keyword} ""'), "x")
+    filled = document.write([text]).decode().splitlines()
+    last = [f'{keyword} "{text}"'] if length == 79 else [f'{keyword} ""', f'"{text}"']
+    assert filled[-len(last) :] == last
+    broken = written(document, lambda _: "one\ntwo").splitlines()
+    assert broken[-3:] == [f'{keyword} ""', '"one\\n"', '"two"']
+
+
+TEMPLATE_HEADER = PO[: PO.index("#: a.py")]
+
+
+def test_a_charset_may_follow_a_long_comment() -> None:
+    comment = "# A comment.\n" * 5000
+    header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=iso-8859-1\\n"\n\n'
+    content = f'{comment}{header}msgid "é"\nmsgstr ""\n'.encode("latin-1")
+    assert len(comment) < 1 << 16 and read_document(content, "a.po", "en", "de").texts == ["é"]
+    pieces = [content[i : i + 1000] for i in range(0, len(content), 1000)]
+    pieces[-1] = pieces[-1].replace(b'msgstr ""', b'msgstr "\xe4"')
+    assert [pair[:2] for pair in read_translated_po(pieces, "a.po", "de")] == [("é", "ä")]
 
 
 def test_a_line_without_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from lxml import etree
 
 from documents import PLAIN_CDATA, XLIFF1, XLIFF2, by, read, written
 from transduce.decoding.plan import Plan
+from transduce.system.errors import UserError
 from transduce.text.formats import MESSAGE, PRESERVED_TEXT, read_document
 from transduce.wings.documents.xliff import read_translated_xliff
 
@@ -67,6 +68,18 @@ def test_marked_segments_of_xliff_are_translated_one_by_one() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('srcLang="en-US"', 'srcLang="fi"', "translation from 'fi'"),
+        ('trgLang="de"', 'trgLang="pl"', "translation into 'pl'"),
+    ],
+)
+def test_other_languages_of_an_xliff_2_file_are_refused(old: str, new: str, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        read("a2.xliff", XLIFF2.replace(old, new))
+
+
 @pytest.mark.parametrize(("state", "count"), [("initial", 1), ("translated", 0), ("final", 0)])
 def test_the_state_of_an_xliff_2_segment_says_whether_its_target_is_a_translation(
     state: str, count: int
@@ -76,9 +89,44 @@ def test_the_state_of_an_xliff_2_segment_says_whether_its_target_is_a_translatio
     assert len([*read_translated_xliff([document.encode()], "a2.xliff", "en", "de")]) == 1 - count
 
 
+@pytest.mark.parametrize(
+    ("state", "is_translated", "is_approved"),
+    [
+        ("new", False, False),
+        ("needs-translation", False, False),
+        ("initial", False, False),
+        ("translated", True, False),
+        ("needs-review-translation", True, False),
+        ("final", True, True),
+        ("signed-off", True, True),
+    ],
+)
+def test_states_of_a_target_by_hand(state: str, is_translated: bool, is_approved: bool) -> None:
+    text = XLIFF1.replace("<target>Datei", f'<target state="{state}">Datei')
+    first = 'Open <g id="1">the &amp; file</g>'
+    assert (first in read("a.xlf", text).texts) is not is_translated
+    assert (first in read("a.xlf", text, redo=True).texts) is not is_approved
+
+
+@pytest.mark.parametrize("levels", [18, 19])
+def test_marked_segments_may_be_twenty_levels_deep(levels: int) -> None:
+    inner = '<mrk mtype="seg" mid="1">One.</mrk>'
+    source = "<g>" * levels + inner + "</g>" * levels
+    unit = f"<trans-unit><source>One.</source><seg-source>{source}</seg-source><target>{source}</target></trans-unit>"
+    text = f"<xliff><file><body>{unit}</body></file></xliff>"
+    [pair] = read_translated_xliff([text.encode()], "a.xlf", "en", "de")
+    assert pair[:2] == ("One.", "One.")
+    slots = read("a.xlf", text, redo=True).slots
+    assert [slot.present == "One." for slot in slots] == [levels == 18]
+
+
 def test_a_section_of_characters_is_plain_where_it_has_no_markup() -> None:
     document = read("a.xlf", PLAIN_CDATA)
     assert document.kinds == [*[PRESERVED_TEXT._replace(message=True)] * 2, MESSAGE]
+    latin = PLAIN_CDATA.replace("utf-8", "iso-8859-1").encode("latin-1")
+    with pytest.raises(UserError, match=r"a\.xlf:13: the translation has 'ł'"):
+        read_document(latin, "a.xlf", "en", "de").write(["", "", "ł"])
+    assert b">&#322;</target>" in read_document(latin, "a.xlf", "en", "de").write(["", "ł", ""])
     assert "<![CDATA[Sichern & schließen]]></target>" in written(
         document, lambda _: "Sichern & schließen"
     )
@@ -181,3 +229,112 @@ def test_units_in_an_untranslated_element_stay(element: str) -> None:
     assert read("a.xliff", kept, redo=True).texts == []
     back = kept.replace("<unit ", '<unit translate="yes" ')
     assert element == "unit" or len(read("a.xliff", back).texts) == 1
+
+
+def test_a_new_target_has_the_language_that_the_file_declares() -> None:
+    content = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en-US" trgLang="de-DE">
+        <file id="f"><unit id="1"><segment><source xml:lang="en-US">A dog.</source></segment></unit></file></xliff>"""
+    assert b'<target xml:lang="de-DE">Ein Hund.</target>' in read("a.xlf", content).write(
+        ["Ein Hund."]
+    )
+
+
+@pytest.mark.parametrize(
+    ("declared", "target", "fits"),
+    [
+        ("zh-TW", "zh_Hans", False),
+        ("zh-TW", "zh_Hant", True),
+        ("zh", "zh_Hans", True),
+        ("fil", "tl", True),
+    ],
+)
+def test_a_file_is_filled_in_its_own_script(declared: str, target: str, fits: bool) -> None:
+    content = XLIFF1.replace('target-language="de"', f'target-language="{declared}"').encode()
+    if fits:
+        assert read_document(content, "a.xlf", "en", target).texts == read("a.xlf", XLIFF1).texts
+    else:
+        with pytest.raises(UserError, match="declares translation into 'zh-TW'"):
+            read_document(content, "a.xlf", "en", target)
+
+
+def test_the_header_of_a_po_file_in_xliff_is_not_translated() -> None:
+    unit = '<trans-unit id="1"{}><source>Plural-Forms: nplurals=2;</source></trans-unit>'
+    content = '<xliff version="1.2"><file source-language="en" target-language="de"><body>{}</body></file></xliff>'
+    assert read("a.xlf", content.format(unit.format(""))).texts
+    assert not read(
+        "a.xlf", content.format(unit.format(' restype="x-gettext-domain-header"'))
+    ).texts
+
+
+def test_external_dtd_is_not_fetched() -> None:
+    text = XLIFF1.replace(
+        "<!-- a comment -->", '<!DOCTYPE xliff SYSTEM "http://127.0.0.1:1/none.dtd">'
+    )
+    assert read("a.xlf", text).texts == read("a.xlf", XLIFF1).texts
+
+
+@pytest.mark.parametrize("name", ["a.xlf", "a2.xliff"])
+def test_xliff_is_what_lxml_says_it_is(name: str) -> None:
+    content = {"a.xlf": XLIFF1, "a2.xliff": XLIFF2}[name]
+    document = read(name, content)
+    filled = document.write([text.replace("e", "é") for text in document.texts])
+    before, after = etree.fromstring(content.encode()), etree.fromstring(filled)
+    missing = list(document.texts)
+    for unit in after.iter("{*}trans-unit", "{*}segment"):
+        source, target = unit.find("{*}source"), unit.find("{*}target")
+        if target is not None and "".join(source.itertext()).replace("e", "é") == "".join(
+            target.itertext()
+        ):
+            missing.pop()
+            if unit.get("id") not in ("3",):
+                unit.remove(target)
+    assert missing == []
+    kept = [
+        each
+        for each in after.iter()
+        if etree.QName(each).localname != "target" or each.get("state") != "new"
+    ]
+    assert [each.tag for each in kept] == [
+        each.tag
+        for each in before.iter()
+        if etree.QName(each).localname != "target" or each.get("state") != "new"
+    ]
+    assert read_document(filled, name, "en", "de").texts == (["Empty"] if name == "a.xlf" else [])
+
+
+def test_a_source_may_say_itself_that_its_blanks_count() -> None:
+    unit = """<xliff version="1.2"><file source-language="en" target-language="de"><body><trans-unit id="1">
+    <source xml:space="preserve">One line.
+  Another.</source></trans-unit></body></file></xliff>"""
+    filled = written(read("a.xlf", unit), str.upper)
+    assert '<target xml:space="preserve">ONE LINE.\n  ANOTHER.</target>' in filled
+    assert "<target>ONE LINE. ANOTHER.</target>" in written(
+        read("a.xlf", unit.replace(' xml:space="preserve"', "")),
+        lambda text: " ".join(text.upper().split()),
+    )
+
+
+def test_approved_translations_stay() -> None:
+    unit = "<trans-unit{}><source>{}</source><target{}>B</target></trans-unit>"
+    states = [
+        (' approved="yes"', "A", ""),
+        (' approved="yes"', "D", ' state="needs-translation"'),
+        ("", "B", ' state="signed-off"'),
+        ("", "C", ' state="translated"'),
+    ]
+    file = f'<xliff version="1.2"><file source-language="en"><body>{"".join(unit.format(*each) for each in states)}'
+    assert read("a.xlf", f"{file}</body></file></xliff>", redo=True).texts == ["D", "C"]
+    newer = XLIFF2.replace("<segment><source>Two", '<segment state="final"><source>Two')
+    assert (
+        len(read("a2.xliff", newer, redo=True).texts)
+        == len(read("a2.xliff", XLIFF2, redo=True).texts) - 1
+    )
+
+
+def test_a_target_has_the_blanks_at_the_edges_of_its_source() -> None:
+    unit = '<trans-unit><source>\u00a0 Updated <x id="1"/>\n   now\n  </source></trans-unit>'
+    file = f'<xliff version="1.2"><file source-language="en"><body>{unit}</body></file></xliff>'
+    filled = written(
+        read("a.xlf", file), lambda text: " ".join(text.split()).replace("now", "jetzt")
+    )
+    assert '<target>\u00a0 Updated <x id="1"/> jetzt\n  </target>' in filled

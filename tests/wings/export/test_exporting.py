@@ -1,5 +1,6 @@
 """Tests of transduce/wings/export/exporting.py."""
 
+import errno
 import io
 import json
 import re
@@ -7,6 +8,7 @@ import shutil
 import sys
 import tempfile
 import zipfile
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -16,15 +18,19 @@ import transduce
 from command_line import run
 from corpora import reverse_texts, write_texts
 from exports import disturb, greedy, sentences
+from models import publish_model
 from transduce import model_folder
+from transduce.config.parse import configure
+from transduce.config.schema import ModelConfig
 from transduce.decoding.confidence import Confidence
 from transduce.inline.placeholders import intact
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.formats import PLAIN_TEXT
 from transduce.text.pairs import Origin, Pair
 from transduce.wings.ct2 import build as building
-from transduce.wings.export import exporting
+from transduce.wings.export import exporting, huggingface, onnx
 from transduce.wings.export.exporting import FORMS, export
+from transduce.wings.export.readme import about_tags, fill
 from transduce.wings.formats import FORMATS
 from transduce.wings.phrasebook.examples import PHRASEBOOK
 
@@ -73,6 +79,19 @@ def test_export_with_a_wrong_weight_is_not_written(form, models, tmp_path, monke
     assert not (tmp_path / "place").exists()
 
 
+def test_a_full_disk_lacks_the_size_of_the_model(models, tmp_path, monkeypatch):
+    def write(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setitem(FORMS, "ctranslate2", FORMS["ctranslate2"]._replace(write=write))
+    size = model_folder.describe(models("post")).size
+    for compute_type, needs in (("float32", f"it needs at least {size:,} bytes, "), ("int8", "")):
+        with pytest.raises(
+            UserError, match=rf"There is no room for .*out: {needs}[\d,]+ bytes are"
+        ):
+            export(models("post"), "ctranslate2", tmp_path / "out", compute_type)
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_sentences_that_other_programs_read_otherwise_are_not_compared(form, models, tmp_path):
     odd = ["\u2581ka", "ka </s> lo", "<unk>", ">>de<< ka lo", "<pad> ka"]
@@ -104,6 +123,7 @@ def test_models_without_held_out_pairs_are_compared_on_the_phrasebook(models, tm
     for file in models("post").iterdir():
         if file.is_file():
             (folder / file.name).write_bytes(file.read_bytes())
+    (folder / "README.md").write_text("Corrected.")  # which is no damage
     found = export(folder, "ctranslate2", tmp_path / "out")
     assert found.sentences == 1000 and found.identical >= 990 and found.origin == PHRASEBOOK
     with (folder / "model.safetensors").open("r+b") as file:
@@ -167,6 +187,10 @@ def test_the_program_in_its_readme_translates(form, name, models, tmp_path, monk
         monkeypatch.setattr(sys, "stdin", io.StringIO(""))
         exec(program, {})
         assert not capsys.readouterr().out
+    if form == "ctranslate2":  # as many positions as there are, without the end
+        assert f"max_input_length={79 if name == 'learned' else 4095}," in program
+    if form == "onnx":
+        assert "log_probs[:, [0, 1, 3]] = -np.inf" in program
     if form == "onnx":  # which searches greedily, and ends as ours does
         assert lines[:5] == [each.text for each in greedy(model_folder.load(models(name)), texts)]
     if (form, name) == ("ctranslate2", "post"):  # with the model's own beam and length penalty
@@ -209,18 +233,118 @@ def test_argos_package_has_the_files_that_argos_reads(models, tmp_path, monkeypa
     with zipfile.ZipFile(tmp_path / "out" / "translate-en_de-1_0.argosmodel") as archive:
         metadata = json.loads(archive.read("translate-en_de-1_0/metadata.json"))
         names = {name.removeprefix("translate-en_de-1_0/") for name in archive.namelist()}
+        readme = archive.read("translate-en_de-1_0/README.md").decode()
     assert {
         "sentencepiece.model",
         "README.md",
         "metadata.json",
         "model/model.bin",
         "model/config.json",
-    } <= names
-    assert (
-        metadata["from_code"] == "en"
-        and metadata["to_name"] == "German"
-        and metadata["type"] == "translate"
+    } <= names and "model/sentencepiece.model" not in names
+    assert metadata == {
+        **{"package_version": "1.0", "argos_version": "1.9.0", "type": "translate"},
+        **{"from_code": "en", "from_name": "English", "to_code": "de", "to_name": "German"},
+    }
+    assert readme == "# English - German\n\nTrained with and exported by transduce.\n"
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert card.startswith(
+        "# en → de, for Argos Translate and LibreTranslate\n\nExported by transduce "
     )
+    assert "from the model post-40: transformer, 2+2 layers, d_model 32" in card
+    assert "; weights in float32.\n" in card and "U+FDD0" not in card
+    assert card.endswith("identical tokens in both programs (float32, greedy).\n")
+    [*_, usage] = card.partition("```python\n")
+    assert 'install_from_path("translate-en_de-1_0.argosmodel")' in usage
+    assert 'translate.translate("…", "en", "de")' in usage
+    assert [path.name for path in (tmp_path / "out").glob("*.argosmodel")] == [
+        "translate-en_de-1_0.argosmodel"
+    ], "nothing else is left"
+
+
+def test_the_configuration_of_a_hugging_face_model(models, tmp_path):
+    sizes = {"d_model": 8, "d_ff": 12, "num_heads": 2, "vocab_size": 30, "source_vocab_size": 20}
+    layers = {"num_encoder_layers": 3, "num_decoder_layers": 1, "activation": "silu"}
+    config = ModelConfig(**sizes, **layers, dropout=0.2, attention_dropout=0.3)
+    found = huggingface._config(config)
+    assert found == {
+        **{"architectures": ["MarianMTModel"], "model_type": "marian", "torch_dtype": "float32"},
+        **{"is_encoder_decoder": True, "scale_embedding": True, "tie_word_embeddings": True},
+        **{"normalize_before": False, "normalize_embedding": False, "d_model": 8},
+        **{"encoder_layers": 3, "decoder_layers": 1, "num_hidden_layers": 3},
+        **{"encoder_ffn_dim": 12, "decoder_ffn_dim": 12},
+        **{"encoder_attention_heads": 2, "decoder_attention_heads": 2},
+        **{"vocab_size": 20, "decoder_vocab_size": 30, "share_encoder_decoder_embeddings": False},
+        **{"max_position_embeddings": 1024, "static_position_embeddings": True},
+        **{"activation_function": "silu", "dropout": 0.2, "attention_dropout": 0.3},
+        **{"activation_dropout": 0.0, "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0},
+        **{"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2},
+        **{"decoder_start_token_id": 1, "forced_eos_token_id": 2},
+    }
+    joint = huggingface._config(replace(config, source_vocab_size=0))
+    assert joint["vocab_size"] == 30 and joint["share_encoder_decoder_embeddings"] is True
+    model = model_folder.load(models("separate"))
+    search = configure({"decode.beam_size": 3, "decode.length_penalty": 0.7}).decode
+    languages = replace(model.config.data, directions=("en-de", "en-fr"))
+    huggingface.write(
+        model._replace(config=replace(model.config, decode=search, data=languages)), tmp_path, ""
+    )
+    described = {
+        path.name: json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.glob("*.json")
+    }
+    assert described["generation_config.json"] == {
+        **{"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1},
+        **{"forced_eos_token_id": 2, "max_length": 1024, "num_beams": 3, "length_penalty": 0.7},
+    }
+    assert described["tokenizer_config.json"] == {
+        **{"tokenizer_class": "MarianTokenizer", "separate_vocabs": True},
+        **{"model_max_length": 1024, "clean_up_tokenization_spaces": False},
+        **{"source_lang": "en", "target_lang": "de", "unk_token": "<unk>"},
+        **{"eos_token": "</s>", "pad_token": "<pad>", "transduce_directions": ["en-de", "en-fr"]},
+    }
+    for name, side in (("vocab.json", "source"), ("target_vocab.json", "target")):
+        pieces = getattr(model.tokenizer, side).all_pieces()
+        assert described[name] == {piece: number for number, piece in enumerate(pieces)}
+    for name, content in zip(("source.spm", "target.spm"), model.tokenizer.models, strict=True):
+        assert (tmp_path / name).read_bytes() == content
+
+
+SCORES = {"directions": {"en-de": 1}, "routes": {"de-en": 2}}
+
+
+@pytest.mark.parametrize(
+    ("directions", "metrics", "expected"),
+    [
+        (("en-de", "de-en"), {**SCORES, "parameters": 3, "bleu": 4}, SCORES),
+        (("en-de", "de-en"), {"bleu": 4}, {}),
+        (("en-de", "de-en"), None, None),
+        ((), {**SCORES, "bleu": 4}, None),
+    ],
+)
+def test_an_onnx_export_has_the_scores_for_routes(directions, metrics, expected, models, tmp_path):
+    model = model_folder.load(models("post"))
+    data = replace(model.config.data, directions=directions)
+    config = replace(model.config, data=data, sources={"data.corpora": "a"})
+    folder, out = tmp_path / "model", tmp_path / "out"
+    out.mkdir()
+    publish_model(folder, model.config, model.tokenizer, model.model.state_dict(), metrics or {})
+    if metrics is None:
+        (folder / model_folder.METRICS).unlink()
+    onnx.write(model._replace(folder=folder, config=config), out, "")
+    file = out / model_folder.METRICS
+    assert (json.loads(file.read_text()) if file.exists() else None) == expected
+    assert model_folder.read_config(out).data.directions == directions
+    assert not (out / model_folder.CONFIDENCE).exists()
+    assert not (out / model_folder.SOURCES).exists(), "which tells of private files"
+
+
+def test_tags_in_a_readme():
+    assert about_tags({}, "[{1}] + ") == {"tag": "", "tags": ""}
+    found = about_tags({"<2de>": 4, "<2fr>": 5}, '["{0}", {1}] + ')
+    assert found == {
+        "tag": '["<2de>", 4] + ',
+        "tags": "\nEach source begins with the tag of its target language: `<2de>` (id 4), `<2fr>` (id 5).",
+    }
+    assert "U+FDD0" in fill("placeholders") and "(`x` $" not in fill("onnx", command="x")
 
 
 def test_export_as_a_command(models, tmp_path, capsys, monkeypatch):
@@ -237,6 +361,8 @@ def test_export_as_a_command(models, tmp_path, capsys, monkeypatch):
         and said.startswith("12 of 12 sentences from valid.src produced")
         and "README.md says how to use it" in said
     ), error
+    size = sum(path.stat().st_size for path in out.iterdir())
+    assert f"{out}: {size / 1000:.1f} kB, in " in " ".join(said.split())
     kept = b"".join(path.read_bytes() for path in out.iterdir())
     compared = reverse_texts(12, seed=4)
     assert not any(text.encode() in kept for text in (*compared[0], *compared[1]))
@@ -269,6 +395,9 @@ def test_export_as_a_command(models, tmp_path, capsys, monkeypatch):
     }.items():
         status, _, error = run(capsys, "export", models("post"), *arguments)
         assert status == 2 and why in error
+    with pytest.raises(UserError, match="onnx is written in float32 only") as raised:
+        export(models("dot"), "onnx", tmp_path / "x", "int8")
+    assert raised.value.hint == Hint.about("Export in float32.", "compute_type")
     (tmp_path / "empty.tsv").touch()
     for command in (["export", models("post"), "--to", "onnx"], ["import", tmp_path]):
         status, _, error = run(

@@ -3,6 +3,7 @@
 import contextlib
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,6 +19,7 @@ from transduce.wings.export import parity
 from transduce.wings.export.exporting import export
 from transduce.wings.export.parity import Output, Runner
 from transduce.wings.phrasebook.examples import PHRASEBOOK
+from transduce.wings.pretrained.huggingface_reader import read
 
 
 def says(outputs: list[Output]) -> Runner:
@@ -78,6 +80,8 @@ def test_inexact_exports_are_compared_by_bleu(models):
         )
         with pytest.raises(UserError, match="Name a validation text with its translations"):
             parity.check_parity(other, gone, says(ours), exact=False)
+        assert parity.check_parity(other, pairs, says(ours), exact=False).bleu
+    assert parity.check_parity(model, gone, says(ours), exact=False).bleu
 
 
 def test_search_options_do_not_affect_the_comparison(models):
@@ -189,11 +193,99 @@ def test_only_sentences_that_both_programs_read_alike_are_compared(models):
     assert [pair.origin.line for pair in found] == kept and found[0].source == "ka lo"
     with pytest.raises(UserError, match="needs a sentence of fewer than 400 tokens"):
         parity._fitting(translator, pairs[1:6])
+    length = len(model.tokenizer.encode_source(["ka lo"])[0])
+    for limit, kept in ((length + 1, ["ka", "ka lo"]), (length, ["ka"])):
+        translator.engine.max_positions = limit
+        some = [pairs[0]._replace(source="ka"), pairs[0]]
+        assert [pair.source for pair in parity._fitting(translator, some)] == kept
+    translator.engine.max_positions = 3
+    words = [Pair(text, "x", Origin("f", i)) for i, text in enumerate(("ka", "ka lo mi nu so"))]
+    assert [pair.source for pair in parity._fitting(translator, words)] == ["ka"]
+    with pytest.raises(UserError, match="needs a sentence of fewer than 3 tokens"):
+        parity._fitting(translator, words[1:])
+
+
+@pytest.mark.parametrize(
+    ("theirs", "gap", "is_tie"),
+    [
+        (["a", "b"], 0.0009, True),
+        (["a", "b"], 0.0011, False),
+        (["a", "b"], -0.0011, False),
+        (["b", "x"], 0.0, False),  # the first tokens that differ decide
+        (["a"], 0.0009, True),  # the end of the translation
+        (["a"], 0.0011, False),
+        (["a", "a", "b"], 0.0, False),  # the same
+        (["a", "x"], 0.0, False),  # no piece of the vocabulary
+    ],
+)
+def test_a_tie_by_hand(theirs, gap, is_tie):
+    """Pieces that differ at the second place have log-probabilities with a small gap; all others differ by more."""
+    asked = []
+
+    def log_probs(sources, targets):
+        asked.append((sources, targets))
+        return [[-1.0, -2.0, -3.0, -9.0], [-1.5, -2.0 - gap, -8.0, -7.0]]
+
+    vocabulary = SimpleNamespace(all_pieces=lambda: ["a", "b", "c"])
+    translator = SimpleNamespace(
+        tokenizer=SimpleNamespace(target=vocabulary), engine=SimpleNamespace(log_probs=log_probs)
+    )
+    ours = ["a", "a", "b"]
+    assert parity._is_tie(translator, [7], ours, theirs) is is_tie
+    if asked:
+        places = [["abc".index(piece) for piece in pieces] for pieces in (ours, theirs)]
+        assert asked == [([[7], [7]], places)]
+
+
+@pytest.mark.parametrize("differing", [1, 2])
+def test_99_of_100_translations_must_be_identical(differing, models, monkeypatch):
+    model, texts = model_folder.load(models("post")), reverse_texts(100, seed=3)[0]
+    pairs = [Pair(text, text, Origin("/home/ann/valid.jsonl", 1)) for text in texts]
+    outputs = greedy(model, texts)
+    for i in range(differing):
+        outputs[i] = outputs[i]._replace(pieces=["x"])
+    monkeypatch.setattr(parity, "_is_tie", lambda *_: True)
+    if differing == 1:
+        found = parity.check_parity(model, pairs, says(outputs), exact=True)
+        assert found == (100, "the text held out from training", 99, "float32", None)
+    else:
+        with pytest.raises(UserError, match="differ in 2 of 100 sentences"):
+            parity.check_parity(model, pairs, says(outputs), exact=True)
+
+
+def test_an_imported_vocabulary_reads_the_sign_of_a_blank_as_sentencepiece_does(models, marians):
+    model = model_folder.load(models("post"))
+    pairs = [Pair("ka \u2581 lo", "x", Origin("f", 1)), Pair("ka", "x", Origin("f", 2))]
+    for tokenizer, count in ((model.tokenizer, 1), (read(marians("relu"), "", "").tokenizer, 2)):
+        translator = parity.greedy(TorchEngine([model.model]), tokenizer, model.config)
+        assert len(parity._fitting(translator, pairs)) == count
+
+
+def test_a_program_is_asked_for_the_longest_translation_and_may_write_more(models):
+    model, texts = model_folder.load(models("post")), reverse_texts(40, seed=3)[0]
+    pairs = [Pair(text, text, Origin("a test", 1)) for text in [*texts, "ka  lo"]]
+    translator = parity.greedy(TorchEngine([model.model]), model.tokenizer, model.config)
+    limits = [50 + len(ids) for ids in model.tokenizer.encode_source([p.source for p in pairs])]
+    ours = translator.translate_pairs(pairs)
+    asked = []
+
+    def translate(*given):
+        asked.append(given)
+        return [
+            Output([*each.tokens, *["x"] * (len(each.tokens) == limit)], each.text)
+            for each, limit in zip(ours, limits, strict=True)
+        ]
+
+    found = parity.check_parity(model, pairs, Runner(translate, "int7"), exact=True)
+    assert (found.identical, found.compute_type, found.origin) == (41, "int7", "a test")
+    normalised = [*pairs[:-1], pairs[-1]._replace(source="ka lo")]
+    assert asked == [(normalised, [[]] * 41, max(limits))]
 
 
 def test_cut_translations_may_go_on_in_the_other_program():
     ours = Translation("a b", -1.0, ("x", "y"))
     assert parity._identical(ours, Output(["x", "y"], " a b\n"))
+    assert parity._identical(replace(ours, text=" a b "), Output(["x", "y"], "a b"))
     assert not parity._identical(ours, Output(["x", "y"], "a b c"))
     assert not parity._identical(ours, Output(["x"], "a b"))
     assert parity._identical(replace(ours, flags=(CUT,)), Output(["x", "y"], "a b c"))

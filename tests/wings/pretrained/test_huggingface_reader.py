@@ -220,7 +220,9 @@ def test_a_trimmed_import_cuts_every_text_into_kept_pieces(originals, tmp_path):
 
 
 def test_a_trim_needs_room_for_the_characters_and_a_text(originals):
-    with pytest.raises(UserError, match=r"The characters of these scripts alone are .*Keep at least \d+"):
+    with pytest.raises(
+        UserError, match=r"The characters of these scripts alone are .*Keep at least \d+"
+    ):
         read(originals("NLLB-200"), "en", "de", 3, ["ka lo mi"])
     with pytest.raises(UserError, match="no text by which to choose pieces"):
         read(originals("NLLB-200"), "en", "de", 30, ["123"])

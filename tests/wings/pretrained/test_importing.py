@@ -1,6 +1,8 @@
 """Tests of transduce/wings/pretrained/importing.py."""
 
+import errno
 import json
+import math
 import re
 import shutil
 from dataclasses import replace
@@ -24,9 +26,18 @@ from transduce.system.errors import Hint, UserError
 from transduce.text.pairs import Origin, Pair
 from transduce.wings.export import huggingface, marian
 from transduce.wings.export.exporting import export
+from transduce.wings.export.parity import Parity
 from transduce.wings.formats import FORMATS
+from transduce.wings.phrasebook.examples import phrases
 from transduce.wings.pretrained import importing
+from transduce.wings.pretrained.families import MARIAN
+from transduce.wings.pretrained.families import check as _check
+from transduce.wings.pretrained.huggingface_reader import read
 from transduce.wings.pretrained.importing import import_model
+from transduce.wings.pretrained.marian_vocabulary import Vocabulary
+from transduce.wings.pretrained.marian_vocabulary import directions_of as _directions
+from transduce.wings.pretrained.marian_vocabulary import vocabularies as _vocabularies
+from transduce.wings.pretrained.original import output_bias as _output_bias
 
 MULTILINGUAL = Pair("ka lo", "", Origin("a test", 0), "en-de")
 
@@ -66,6 +77,10 @@ def test_an_imported_model_translates_as_the_original_also_when_it_is_exported_a
         found = export(tmp_path / "model", form, tmp_path / form, pairs=pairs)
         assert found.identical == found.sentences == len(pairs)
     assert by_transformers(tmp_path / "huggingface", []) == expected
+    card = (tmp_path / "onnx" / "README.md").read_text(encoding="utf-8")
+    assert "transduce translate . " in card and "```python" not in card, (
+        "SentencePiece has other ids"
+    )
     again = import_model(tmp_path / "huggingface", tmp_path / "again", pairs=sentences())
     assert again.parity and again.parity.identical == len(sentences())
     weights = [model_folder.load(tmp_path / each).model.state_dict() for each in ("model", "again")]
@@ -127,6 +142,19 @@ def test_import_with_a_wrong_weight_is_not_written(marians, tmp_path, monkeypatc
     assert not list(tmp_path.iterdir())
 
 
+def test_a_full_disk_lacks_the_size_of_the_weights(marians, tmp_path, monkeypatch):
+    def fill(_, *given):
+        weights.append(given[2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    weights = []
+    monkeypatch.setattr(model_folder, "fill", fill)
+    with pytest.raises(UserError, match="There is no room for") as raised:
+        import_model(marians("relu"), tmp_path / "model")
+    size = sum(4 * each.numel() for each in weights[0].values())
+    assert f"it needs at least {size:,} bytes" in str(raised.value)
+
+
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
@@ -165,6 +193,34 @@ def test_unsupported_marian_options_are_refused(changed, why, marians, tmp_path)
     with pytest.raises(UserError, match=why):
         import_model(folder, tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+def test_entries_that_a_configuration_may_lack():
+    sizes = {
+        f"{side}_{name}": 2
+        for side in ("encoder", "decoder")
+        for name in ("layers", "ffn_dim", "attention_heads")
+    } | {"d_model": 2}
+    fixed = {"scale_embedding": True, "activation_function": "swish"}
+    usual = {
+        **{"tie_word_embeddings": True, "normalize_before": False, "normalize_embedding": False},
+        **{"add_final_layer_norm": False, "quantization_config": None},
+        "share_encoder_decoder_embeddings": True,
+    }
+    whole = sizes | fixed | usual
+    _check(Path("c"), MARIAN, sizes | fixed)
+    _check(Path("c"), MARIAN, whole | {"share_encoder_decoder_embeddings": False})
+    for name in whole:
+        lacking = {key: value for key, value in whole.items() if key != name}
+        if name in usual:
+            _check(Path("c"), MARIAN, lacking)
+        else:
+            with pytest.raises(UserError, match=f"^c: {name} is (None; only|missing)"):
+                _check(Path("c"), MARIAN, lacking)
+        if name not in ("d_model", "encoder_layers", "decoder_layers"):
+            other = whole | {name: 3 if name in sizes else "x"}
+            with pytest.raises(UserError, match=f"^c: ({name} is x; only|.* differ; they must)"):
+                _check(Path("c"), MARIAN, other)
 
 
 @pytest.mark.parametrize(
@@ -313,3 +369,159 @@ def test_a_text_with_translations_chooses_the_rates_of_positions(own, marians, t
     assert model_folder.read_config(tmp_path / "model").model.positions == kind
     assert imported.positions.endswith(f"{'Marian' if own else 'transformers'} is followed.")
     assert imported.positions in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("tags", "described", "source", "target", "expected"),
+    [
+        ("", {"source_lang": "en", "transduce_directions": ["en-de"]}, "", "", []),
+        ("de fr", {"transduce_directions": ["en-de", "fr-de"]}, "", "", ["en-de", "fr-de"]),
+        ("de fr", {"transduce_directions": ["en-fr"]}, "", "de", ["src-de"]),
+        ("de fr", {"transduce_directions": ["en-fr"]}, "es", "", ["es-de", "es-fr"]),
+        ("de fr", {"source_lang": "en"}, "", "", ["en-de", "en-fr"]),
+        ("de fr", {}, "", "", ["src-de", "src-fr"]),
+        ("de fr en", {}, "en,fr", "", ["en-de", "en-fr", "fr-de", "fr-en"]),
+        ("de fr en", {}, "en,fr", "fr,de", ["en-de", "en-fr", "fr-de"]),
+        ("pt-BR de", {}, "zh-Hans", "pt-BR", ["zh_Hans-pt_BR"]),
+        ("de fr", {}, "en", "it", "has no target language 'it'. It has de, fr."),
+        ("de", {}, "de", "", "'de' is the only target language. Name another. (--from)"),
+        ("de fr", {}, "de", "de", "'de' is the only target language. Name another. (--to)"),
+    ],
+)
+def test_directions_by_hand(tags, described, source, target, expected):
+    sources = Vocabulary(["<pad>", "a", *(f">>{tag}<<" for tag in tags.split())], [])
+    if isinstance(expected, list):
+        assert [*map(str, _directions(described, sources, source, target))] == expected
+        return
+    with pytest.raises(UserError) as raised:
+        _directions(described, sources, source, target)
+    assert expected.removesuffix(" (--from)").removesuffix(" (--to)") in str(raised.value)
+    options = {"(--from)": ("data.source",), "(--to)": ("data.target",)}
+    if expected[-1] == ")":
+        assert raised.value.hint == Hint("Name another.", options[expected.split()[-1]])
+
+
+def test_vocabularies_by_hand(tmp_path):
+    """Padding, the first token, the end and unknown words come first; all others keep their order."""
+    target = {"a": 0, "<pad>": 1, "b": 2, "</s>": 3, "c": 4, "<unk>": 5, "<begin>": 6}
+    source = {"x": 0, "</s>": 1, "y": 2, "<pad>": 3, "z": 4, "<unk>": 5}
+    (tmp_path / "vocab.json").write_text(json.dumps(source))
+    (tmp_path / "target_vocab.json").write_text(json.dumps(target))
+    separate = {"share_encoder_decoder_embeddings": False}
+    described = {"unk_token": {"content": "<unk>"}, "pad_token": None}
+    targets, sources = _vocabularies(tmp_path, separate, described)
+    assert targets == (
+        ["<pad>", "<s>", "</s>", "<unk>", "a", "b", "c", "<begin>"],
+        [1, 1, 3, 5, 0, 2, 4, 6],
+    )
+    assert sources == (["<pad>", "<s>", "</s>", "<unk>", "x", "y", "z"], [3, 3, 1, 5, 0, 2, 4])
+    begun = separate | {"decoder_start_token_id": 6, "eos_token_id": 3, "pad_token_id": 1}
+    targets, sources = _vocabularies(tmp_path, begun, described)
+    assert targets == (["<pad>", "<begin>", "</s>", "<unk>", "a", "b", "c"], [1, 6, 3, 5, 0, 2, 4])
+    assert sources == (["<pad>", "<s>", "</s>", "<unk>", "x", "y", "z"], [3, 3, 1, 5, 0, 2, 4])
+    (tmp_path / "vocab.json").write_text(json.dumps(source | {"<begin>": 6}))
+    assert _vocabularies(tmp_path, begun, described)[1] == (
+        ["<pad>", "<begin>", "</s>", "<unk>", "x", "y", "z"],
+        [3, 6, 1, 5, 0, 2, 4],
+    )
+    (tmp_path / "vocab.json").write_text(json.dumps(source | {"<s>": 6, "<<s>>": 7}))
+    shared = ["<pad>", "<<<s>>>", "</s>", "<unk>", "x", "y", "z", "<s>", "<<s>>"]
+    for config in ({}, {"share_encoder_decoder_embeddings": True}):
+        assert _vocabularies(tmp_path, config, {}) == ((shared, [3, 3, 1, 5, 0, 2, 4, 6, 7]), None)
+    end = _vocabularies(tmp_path, {"decoder_start_token_id": 1}, {})[0]
+    assert end.pieces[:4] == ["<pad>", "<<<s>>>", "</s>", "<unk>"] and end.rows[:4] == [3, 1, 1, 5]
+
+
+def test_a_piece_that_became_two_comes_out_as_the_second():
+    bias = torch.tensor([1.0, -math.inf, 3, 4, -500])
+    assert _output_bias(bias, [0, 0, 2, 3, 1]).tolist() == [-100, 1, 3, 4, -100]
+    assert _output_bias(bias, [0, 2, 2, 3, 4]).tolist() == [1, -100, 3, 4, -100]
+    assert _output_bias(bias, [0, 3, 2, 4, 1]).tolist() == [1, 4, 3, -100, -100]
+    assert bias.tolist() == [1, -math.inf, 3, 4, -500]
+
+
+def test_options_of_an_imported_model(marians, tmp_path):
+    folder = shutil.copytree(marians("relu"), tmp_path / "marian")
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config |= {"dropout": 0.25, "attention_dropout": 0.125}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    found = read(folder, "", "").config
+    vocab_size = len(json.loads((folder / "vocab.json").read_text(encoding="utf-8"))) + 1  # <s>
+    assert (found.model.d_model, found.model.d_ff, found.model.num_heads) == (32, 64, 4)
+    assert (found.model.num_encoder_layers, found.model.num_decoder_layers) == (2, 2)
+    assert (found.model.activation, found.model.output_bias) == ("relu", True)
+    assert (found.model.vocab_size, found.model.source_vocab_size) == (vocab_size, 0)
+    assert (found.model.dropout, found.model.attention_dropout) == (0.25, 0.125)
+    assert (found.data.source, found.data.target, found.data.directions) == ("en", "de", ())
+    assert (found.data.joint, found.data.vocab_size, found.data.tokenizer) == (
+        True,
+        vocab_size,
+        "unigram",
+    )
+    del config["dropout"], config["attention_dropout"]
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    (folder / "tokenizer_config.json").unlink()
+    found = read(folder, "", "").config
+    assert (found.model.dropout, found.model.attention_dropout) == (0.1, 0.0)
+    assert (found.data.source, found.data.target) == ("src", "tgt")
+    found = read(folder, "fr", "es").config
+    assert (found.data.source, found.data.target) == ("fr", "es")
+    separate = read(marians("separate"), "", "").config
+    assert separate.data.joint is False and separate.model.source_vocab_size == 55
+
+
+def test_a_model_without_a_bias_has_zeros(marians, tmp_path):
+    folder = shutil.copytree(marians("relu"), tmp_path / "marian")
+    weights = load_file(folder / "model.safetensors")
+    del weights["final_logits_bias"]
+    save_file(weights, folder / "model.safetensors")
+    bias = read(folder, "", "").weights["output_bias"]
+    assert bias[0] == -100 and not bias[1:].any(), "padding never comes out"
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_an_imported_model_is_compared_in_all_directions(given, marians, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(importing, "MAX_COMPARED_SENTENCES", 3)
+    monkeypatch.setattr(
+        huggingface,
+        "open_runner",
+        lambda folder, forbidden: asked.append((folder, forbidden)) or asked,
+    )
+
+    def check_parity(model, pairs, runner, *, exact):
+        asked.append((model.config, pairs, runner, exact))
+        return Parity(3, "a test", 3, "float32", None)
+
+    monkeypatch.setattr(importing, "check_parity", check_parity)
+    pairs = sentences() if given else []
+    folder = marians("OPUS-MT")
+    import_model(folder, tmp_path / "one", pairs=sentences()[:1])
+    assert [pair.direction for pair in asked[1][1]] == ["en-de"]
+    asked.clear()
+    import_model(folder, tmp_path / "model", source="en,fr", pairs=pairs)
+    ids = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    (opened, forbidden), (config, compared, runner, exact) = asked
+    assert (opened, forbidden) == (folder, [ids["<unk>"], ids["<pad>"]])
+    assert config.data.directions == ("en-de", "fr-de") and runner is asked and exact
+    assert [pair.direction for pair in compared] == ["en-de", "fr-de", "en-de"]
+    expected = pairs or phrases(config.data, 3)
+    assert [pair.source for pair in compared] == [pair.source for pair in expected[:3]]
+
+
+def test_what_an_imported_model_says_of_itself(marians, tmp_path, capsys):
+    folder = shutil.copytree(marians("relu"), tmp_path / "marian")
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(f"{pair.source}\tx\n" for pair in sentences()[:9]), encoding="utf-8")
+    status, said, _ = run(capsys, "import", folder, "--out", tmp_path / "model", "--valid", pairs)
+    metrics = model_folder.read_metrics(tmp_path / "model")
+    weights = model_folder.load(tmp_path / "model").model.parameters()
+    assert metrics == {"parameters": sum(each.numel() for each in weights), "imported": "marian"}
+    assert status == 0 and said.startswith("9 of 9 sentences from pairs.tsv produced identical")
+    assert f"model: {metrics['parameters']:,} parameters, in " in " ".join(said.split())
+    card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    assert card.startswith("# en → de\n\nImported by transduce from marian, a Marian model")
+    assert "transduce translate . --input text.en --output text.de" in card
+    assert "9 of 9 sentences from pairs.tsv" in card
+    status, _, said = run(capsys, "import", pairs, "--out", tmp_path / "x")
+    assert status == 2 and "pairs.tsv is not a folder." in said

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from transduce.text.pair_batch import TextColumn
 from transduce.text.pairs import Origin
 from transduce.wings.phrasebook.examples import examples
+from transduce.wings.rules import corpus_faults
 from transduce.wings.rules.corpus_faults import (
     CORPUS_FAULTS,
     Prevalence,
+    faults_of_corpus,
     prevalences,
     repaired,
     repairs,
@@ -76,6 +78,31 @@ def test_a_fault_is_found_and_its_repair_restores_the_texts(fault):
     assert restored == list(map(RESTORED.get(fault, str), GERMAN))
 
 
+# Of 1,000 texts, how many must have a fault, as docs/guides/doctor.md says.
+LEAST = {
+    "quoted": 500,
+    "sentence-marks": 50,
+    "language-tags": 50,
+    "tokenised": 700,
+    "decomposed": 1,
+}
+LEAST |= dict.fromkeys(("doubled-quotes", "hyphens", "twice-escaped"), 2)
+LEAST |= dict.fromkeys(("entities", "escapes", "unknown-words"), 5)
+
+
+@pytest.mark.parametrize("fault", CORPUS_FAULTS)
+def test_a_fault_of_few_texts_is_none_of_the_corpus(fault):
+    damage = DAMAGE.get(fault, _tokenised)
+    one = next(
+        text for text in map(damage, GERMAN) if len(CORPUS_FAULTS[fault].rows(TextColumn([text])))
+    )
+    least = LEAST.get(fault, 10)
+    for number in (least - 1, least):
+        texts = ["Ja."] * (1000 - number) + [one] * number
+        others = ["Ja"] * 500 if fault == "tokenised" else []  # without full stops or commas
+        assert (fault in of_corpus(GERMAN, [*texts, *others])) == (number == least)
+
+
 def test_tokenised_texts_are_joined_again():
     pytest.importorskip("sacremoses")
     plain = [text.replace("„", "").replace("“", "") for text in GERMAN]
@@ -108,7 +135,16 @@ def test_texts_are_searched_together_as_alone(texts):
         ("quoted", '"Hi," he said.', '"Hi," he said.'),
         ("entities", "a&#10;b&nbsp;&eacute; AT&T", "a b\xa0é AT&T"),
         ("escapes", r"\ud83d\ude00 and \ud83d", "😀 and \\ud83d"),
+        ("escapes", r"\udfff or \ud800 \uffff", r"\udfff or \ud800" + " \uffff"),
         ("line-breaks", r"\nu and \neq stay, a\r\nb \n c", r"\nu and \neq stay, a b c"),
+        ("quoted", '"', '"'),
+        ("quoted", '"Hi', '"Hi'),
+        ("entities", "&amp;lt; &lt;", "< <"),
+        ("twice-escaped", "&amp;amp;lt;b", "<b"),
+        ("sentencepiece", " no\tpieces ", " no\tpieces "),
+        ("subwords", " a\t\nb@@ c ", "a bc"),
+        ("sentencepiece", "▁a b ▁c", "ab c"),
+        ("word-ends", "a b</w> c</w>", "ab c"),
         ("sentence-marks", "<s>Use <s> for sentences</s>", "Use <s> for sentences"),
     ],
 )
@@ -121,9 +157,36 @@ def test_a_side_that_is_not_quoted_stays_so():
     assert repairs(found) == (["quoted", "invisible"], ["invisible"])
 
 
+@pytest.mark.parametrize("package", [None, "sacremoses"])
+def test_faults_that_can_not_be_repaired_are_named(package, monkeypatch, capsys):
+    monkeypatch.setattr(
+        corpus_faults, "find_spec", lambda name: package if name == package else None
+    )
+    names = ["unknown-words", "escapes", "tokenised", "sentence-marks"]
+    found = [
+        Prevalence(name, side, 9, 9, 0) for side, name in zip((0, 0, 1, 1), names, strict=True)
+    ]
+    own = ["sentence-marks", "escapes"]
+    assert repairs(found) == (own, [own[0], *["tokenised"] * bool(package), own[1]])
+    said = " ".join(capsys.readouterr().err.split())
+    assert "Words that were replaced by <unk> can't be restored." in said
+    assert ("The tokenisation is kept." in said) is (not package)
+    assert repairs(found[1:2]) == (["escapes"], ["escapes"]) and not capsys.readouterr().err
+
+
 def test_a_sentence_names_shares_and_an_example():
     found = [(Prevalence("subwords", side, 1, 4, 0), Origin("a.tsv", 7)) for side in (0, 1)]
     assert list(sentences(found)) == [
         "25.0% of the sources and 25.0% of the targets are cut into pieces by BPE (@@), "
         "for example the source of a.tsv, line 7."
     ]
+    columns = (
+        TextColumn(["Yes.", "No."] * 2),
+        TextColumn(["Ja.", "Ne@@ in.", "<s> Ja.", "<s> Ne@@ in."]),
+    )
+    assert list(faults_of_corpus(columns, [Origin("b.tsv", line) for line in range(1, 5)])) == [
+        f"50.0% of the targets {CORPUS_FAULTS[fault].meaning}, for example the target of b.tsv, line {line}."
+        for fault, line in (("sentence-marks", 3), ("subwords", 2))
+    ]
+    assert list(faults_of_corpus([TextColumn([])] * 2, [])) == []
+    assert {each.first for each in prevalences([TextColumn(["Yes."])] * 2)} == {0}

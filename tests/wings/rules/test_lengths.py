@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from transduce.wings.rules.lengths import (
-    MIN_PAIRS,
-    MIN_WIDTH,
     Scale,
     _breaks_off,
     _middle_and_width,
@@ -42,6 +40,10 @@ def test_sentences_are_counted_without_blanks_behind_them():
         ("“A dog”", True),
         ("A dog)", True),
         ("A dog:", False),
+        ("A dog\t\n", True),
+        *((f"A dog {sign}", True) for sign in ",;'’(–-"),
+        *((f"A dog.{sign}", False) for sign in ' \u00a0\u202f*`"»”“)]'),
+        ("***", False),
     ],
 )
 def test_a_text_without_an_end_breaks_off(text, expected):
@@ -52,7 +54,10 @@ def test_the_middle_is_that_of_values_without_outliers():
     middle, width = _middle_and_width(np.array([0.0, 1, 2, 3, 4, 500, 501]))
     # First: median 3, deviations of 2; then the values up to 4.
     assert (middle, width) == (2.0, pytest.approx(1.4826 * 1))
-    assert _middle_and_width(np.array([7.0] * 5)) == (7.0, MIN_WIDTH)
+    # First: median 4, width 5.9; then the values up to 13, and no third time.
+    middle, width = _middle_and_width(np.array([0.0, 1, 2, 3, 4, 13, 41, 56, 59]))
+    assert (middle, width) == (2.5, pytest.approx(1.4826 * 1.5))
+    assert _middle_and_width(np.array([7.0] * 5)) == (7.0, 0.05)
 
 
 def test_deviations_by_hand():
@@ -69,14 +74,19 @@ def test_deviations_by_hand():
 
 
 def pairs(count: int) -> tuple[list[str], list[str]]:
-    """Targets of 2 or 4 characters for each one of the source; of 100, one target breaks off, and two are joined."""
+    """Targets of about 2 characters for each one of the source.
+
+    Of 100, one target breaks off, two have one more sentence, and one source has two more. Another target is longer by
+    1.3 to 1.5 standard deviations; it breaks off and has one more sentence.
+    """
     sources, targets = [], []
     for i in range(count):
         length = 20 + i % 5
-        sources.append("a" * (length - 1) + ".")
-        target = "b" * (2 * length + (i % 3 - 1))
-        end = {50: "b", 60: ". B.", 70: ". B."}.get(i % 100, ".")
-        targets.append(target[: -len(end)] + end)
+        end = {65: ". A. A."}.get(i % 100, ".")
+        sources.append("a" * (length - len(end)) + end)
+        end = {50: "b", 60: ". B.", 70: ". B.", 80: ". B. b"}.get(i % 100, ".")
+        target_length = 2 * length + (2 if i % 100 == 80 else i % 3 - 1)
+        targets.append("b" * (target_length - len(end)) + end)
     return sources, targets
 
 
@@ -85,17 +95,15 @@ def test_the_statistics_of_a_corpus_by_hand():
     assert scale.growth == pytest.approx(2.0)
     a = 2 * 22 + 3
     assert scale.ratio[0] == pytest.approx(0, abs=1e-9)
-    assert scale.ratio[1] == MIN_WIDTH
+    assert scale.ratio[1] == 0.05
     assert scale.difference == (pytest.approx(0), pytest.approx(1.4826 / np.sqrt(a), rel=0.05))
-    used = 1000
-    assert scale.breaking == pytest.approx((10 / 2 + 1) / (used + 2), rel=0.5)
-    assert scale.more_sentences[0] == 1.0
-    assert scale.more_sentences[1] == pytest.approx((20 / 2 + 1) / (used + 2), rel=0.5)
-    assert scale.more_sentences[2] == scale.more_sentences[3] < 0.002
+    # Of 990 pairs of usual length. Either side may break off or have more sentences, so half of them are expected.
+    assert scale.breaking == (10 / 2 + 1) / (990 + 2)
+    assert scale.more_sentences == (1.0, (30 / 2 + 1) / 992, (10 / 2 + 1) / 992, 1 / 992)
 
 
 def test_few_pairs_have_no_statistics():
-    sources, targets = pairs(MIN_PAIRS)
+    sources, targets = pairs(200)
     assert scale_of(sources, targets) is not None
     assert scale_of([*sources[1:], " "], [*targets[1:], "b"]) is None
     assert scale_of([*sources, "a"], [*targets, ""]) == scale_of(sources, targets)

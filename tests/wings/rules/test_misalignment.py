@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transduce.wings.rules import misalignment
 from transduce.wings.rules.misalignment import (
     LINE_BITS,
     LINE_MASK,
@@ -78,6 +79,8 @@ def test_words_tell_a_shift_of_lines_of_equal_length():
     assert find_shifts(sources, targets[:300]) == [(100, 299, 1)]
     again = [*targets[:200], *targets[201:301]]  # from the 200th line, all is as it was
     assert find_shifts(sources, again) == [(100, 198, 1)]
+    for lines, found in ((50, [(0, 49, 1)]), (49, [])):  # fewer lines than 50 tell too little
+        assert find_shifts(sources[:lines], [targets[7], *targets[:lines]][:lines]) == found
 
 
 def test_a_list_of_names_among_sentences_is_no_shift(sentences):
@@ -204,6 +207,9 @@ def test_evidence_of_words_by_hand():
     assert {(int(row), int(offset)): value for (row, offset), value in found.items()} == expected
     frequent = _word_odds(["alpha"] * 3 + ["beta"], ["alpha"] * 3 + ["beta"])
     assert np.nonzero(frequent)[0].tolist() == [3], "more than two lines have alpha"
+    for times, counts in ((5, True), (6, False)):  # of 500 lines, a hundredth
+        lines = ["alpha"] * times + ["x"] * (500 - times)
+        assert _word_odds(lines, lines).any() == counts
     far = ["x"] * MAX_SHIFT_LINES
     assert _word_odds(["word", *far], [*far, "word"])[0, -1] == 2.5
     assert not _word_odds(["word", *far, "x"], [*far, "x", "word"]).any()
@@ -254,8 +260,54 @@ def test_a_shift_fits_clearly_better_than_others(here, spread, is_evident):
     assert _is_evident(3, ratios, np.zeros((2, columns))) is is_evident
 
 
+def test_evidence_is_that_of_the_lines_of_a_shift(sentences, monkeypatch):
+    def asked(offset, ratios, words):
+        seen.append((offset, ratios, words))
+        return True
+
+    seen = []
+    sources, targets = map(list, zip(*sentences[:600], strict=True))
+    targets[200:400] = [*targets[202:400], *targets[:2]]
+    monkeypatch.setattr(misalignment, "_is_evident", asked)
+    shifts = find_shifts(sources, targets)
+    _, ratios = _length_odds(*(np.array([*map(len, side)]) for side in (sources, targets)))
+    words = _word_odds(sources, targets)
+    assert shifts and len(seen) <= len(shifts)
+    for offset, its_ratios, its_words in seen:
+        [shift] = [each for each in shifts if each.offset == offset]
+        rows = slice(shift.first, shift.last + 1)
+        np.testing.assert_array_equal(its_ratios, ratios[rows])
+        np.testing.assert_array_equal(its_words[: len(its_ratios)], words[rows])
+
+
+@pytest.mark.parametrize(
+    ("gain", "here", "misfit", "is_evident"),
+    [
+        (5.0, 3, 9.0, True),
+        (4.9, 3, 9.0, False),
+        (5.0, None, 9.0, False),
+        (0.0, None, 1.1, True),  # lengths fit better elsewhere
+        (0.0, None, 0.9, False),
+    ],
+)
+def test_words_are_evidence_without_lengths(gain, here, misfit, is_evident):
+    """The words of both lines count, in the column of the offset; lengths fit at offset 0 as well as `misfit` says."""
+    columns = 2 * MAX_SHIFT_LINES + 1
+    misfits = np.where(np.arange(columns) == MAX_SHIFT_LINES, misfit, 1.0)
+    misfits = np.full(columns, 1.0) if misfit == 9.0 else misfits
+    words = np.zeros((3, columns))
+    words[:2, MAX_SHIFT_LINES + 3] = gain / 2 + 1
+    words[:2, MAX_SHIFT_LINES] = 1
+    words[:2, MAX_SHIFT_LINES + 1] = 9  # another offset
+    words[2] = 7  # of a line behind the range
+    assert _is_evident(here, np.stack((misfits, -misfits)), words) is is_evident
+
+
+@pytest.mark.parametrize("before", [[], [0.0] * 3, [9.0, -40.0], [-40.0]])
 @pytest.mark.parametrize(("lines", "may_change"), [(9, False), (10, True)])
-def test_evidence_adds_up_over_lines(lines, may_change):
-    odds = np.zeros((lines + 5, 2 * MAX_SHIFT_LINES + 2))
-    odds[3 : 3 + lines, MAX_SHIFT_LINES + 2] = SHIFT_COST_NATS / 10 + 1e-9
+def test_evidence_adds_up_over_lines(lines, may_change, before):
+    odds = np.zeros((len(before) + lines + 5, 2 * MAX_SHIFT_LINES + 2))
+    column = odds[:, MAX_SHIFT_LINES + 2]
+    column[: len(before)] = before
+    column[len(before) : len(before) + lines] = SHIFT_COST_NATS / 10 + 1e-9
     assert _may_change(odds) is may_change

@@ -9,8 +9,8 @@ import pytest
 from transduce.text.pair_batch import PairBatch
 from transduce.text.rules import BITS, OTHERS, UNRELATED, Checker, Rules
 from transduce.wings.rules import unrelated
+from transduce.wings.rules.ibm_model_1 import learn, meet
 from transduce.wings.rules.unrelated import (
-    MIN_SAMPLE_PAIRS,
     Lexicon,
     Unrelated,
     _folds,
@@ -63,7 +63,7 @@ def test_nothing_is_found_without_evidence(kind: str) -> None:
     if kind == "independent":
         targets = corpus(4_000, seed=2)[1]
     elif kind == "few":
-        targets = spoilt(targets, 5)[0][: MIN_SAMPLE_PAIRS - 200]
+        targets = spoilt(targets, 5)[0][:1_800]
         sources = sources[: len(targets)]
     elif kind == "no words":
         sources = [" "] * len(targets)
@@ -109,17 +109,31 @@ def test_a_lexicon_by_hand():
     def pair(sources: Sequence[int], targets: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         return np.array(sources, dtype=np.int64), np.array(targets, dtype=np.int64)
 
-    lexicon = Lexicon.learn([pair([0], [0]), pair([1], [1]), pair([0], [0]), pair([1], [1])], 3)
+    pairs = [pair([0], [0]), pair([1], [1]), pair([0], [0]), pair([1], [1])]
+    lexicon = Lexicon.learn(pairs, 3)
     assert lexicon.shares.tolist() == [0.5, 0.5, 0.0]
     # NULL takes a share of each; with 1 added, the probability of a translation is below 1.
     probability = {int(k): p for k, p in zip(lexicon.keys, lexicon.probabilities, strict=True)}
     assert [*probability] == [0, 1, 3, 7]  # (source + 1) * 3 + target, and NULL's
-    assert probability[3] == probability[7] == pytest.approx(0.6, abs=0.07)
+    source, target, counts = learn(meet(pairs), 5)
+    of_word = sum(count for word, count in zip(source, counts, strict=True) if word == 1)
+    assert probability[3] == probability[7] == pytest.approx(of_word / (of_word + 1))
+    assert set(zip(source.tolist(), target.tolist(), strict=True)) == {
+        (0, 0),
+        (0, 1),
+        (1, 0),
+        (2, 1),
+    }
+    some = [*pairs, pair([0, 1, 2], [0, 2]), pair([1, 2], [1, 2, 2])]
+    source, _, counts = learn(meet(some), 5)
+    expected = counts / (np.bincount(source, counts)[source] + 1)
+    assert Lexicon.learn(some, 3).probabilities == pytest.approx(expected, rel=1e-9)
     gain = np.log(0.9 * probability[3] / 0.5 + 0.1)
     found = lexicon.scores(
         [pair([0], [0]), pair([0], [1]), pair([1, 0], [0, 1]), pair([0], [2]), pair([0], [0, 1, 2])]
     )
     assert found[:3] == pytest.approx([gain, np.log(0.1), gain])
+    assert lexicon.scores([pair([9], [1])]) == pytest.approx([np.log(0.1)]), "an unknown word"
     assert np.isnan(found[3]) and found[4] == pytest.approx((gain + np.log(0.1)) / 2)
 
 
@@ -139,6 +153,10 @@ def test_the_threshold_is_as_high_as_its_precision_allows():
     # A fifth is unrelated; of it, 98 % would be found, among two fifths: 0.196 are less than half of 0.4.
     many = np.array([0.2] * 10 + [0.7] * 30 + [2.0] * 60)
     assert _threshold(many, random) == pytest.approx(0.8)
+    # Of a fifth, 98 % are less than half of the two fifths below 0.98; so 95 % (or 90 %) of it are to be found.
+    for other, quantile in ((0.96, 0.95), (0.92, 0.9)):
+        some = np.array([0.2] * 10 + [other] * 30 + [2.0] * 60)
+        assert _threshold(some, random) == pytest.approx(quantile)
     low = np.concatenate((np.linspace(0.81, 0.97, 40), np.linspace(1, 2, 60)))
     assert _threshold(low, random) == pytest.approx(0.8), (
         "no pair is below the median of mixed pairs"
@@ -159,6 +177,9 @@ def test_half_of_the_pairs_is_scored_by_the_other_half(monkeypatch: pytest.Monke
         own = found._lexicons[fold][0].shares
         counts = np.bincount(np.concatenate([target for _, target in half]), minlength=len(own))
         assert own == pytest.approx(counts / counts.sum()), "the target words of this half"
+        own = found._lexicons[fold][1].shares
+        counts = np.bincount(np.concatenate([source for source, _ in half]), minlength=len(own))
+        assert own == pytest.approx(counts / counts.sum()), "and the source words"
     monkeypatch.setattr(unrelated, "MAX_SAMPLE_MEETINGS", 1_000)
     small = Unrelated(sources, targets)
     assert not small._lexicons, "too few pairs are left"

@@ -148,7 +148,9 @@ def test_the_tag_breaks_no_rule(tmp_path):
 
 
 def test_the_ratio_counts_no_pair_twice(tmp_path):
-    (tmp_path / "pairs.tsv").write_text("ka\tlo\n" * 5 + "ka\t\n" + "ti\tlo\n")
+    (tmp_path / "pairs.tsv").write_text(
+        "ka\tlo\n" * 5 + "ka\t\n \tlo\n" + "ti\tlo\nka \tlo\nti\tlo \n"
+    )
     corpus = CorpusConfig((str(tmp_path / "pairs.tsv"),))
     assert back_translation._num_distinct(corpus, DataConfig()) == 2
 
@@ -321,6 +323,8 @@ def test_missing_files_of_an_interrupted_start_are_named(place, straight, tmp_pa
         status == 2
         and "was made with a model in another folder. Name this model (--reverse)" in said
     )
+    (out / FOLDER / "made.json").rename(out / FOLDER / ".translations.jsonl")
+    assert "Name this model (--reverse)" in run(capsys, *whole)[2]
     assert not (out / FOLDER / "reverse").exists()
 
 
@@ -420,11 +424,28 @@ def test_errors_of_the_main_training_are_reported_before_back_translation(
     assert status and why in said and not (tmp_path / "out" / FOLDER).exists()
 
 
+def test_a_folder_that_can_not_be_made_is_named_at_once(place, straight, capsys):
+    reverse = str(straight / FOLDER / "reverse")
+    status, _, said = run(capsys, *arguments(place, Path("/proc/none"), "--reverse", reverse))
+    said = " ".join(said.split())
+    assert status == 2 and f"/proc/none/{FOLDER} can't be written: " in said and "Step" not in said
+
+
 def test_a_reverse_model_without_text_is_refused(place, straight, tmp_path, capsys):
     given = [*arguments(place, tmp_path / "out", "--reverse", str(straight))]
     at = given.index("--monolingual")
     status, _, said = run(capsys, *given[:at], *given[at + 2 :])
     assert status and "The reverse model translates monolingual text. Give this text" in said
+
+
+def test_one_process_translates_back(place, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(
+        UserError, match=r"Start a training run with monolingual text without torch"
+    ):
+        back_translation.with_back_translations(
+            Settings.of({}), tmp_path, [str(place / "more.yy")], None, None, False
+        )
 
 
 def test_standard_input_is_not_read_several_times(place, tmp_path):
@@ -462,13 +483,20 @@ def test_a_model_of_the_wrong_direction_is_refused_at_once(place, straight, tmp_
     back_translation._check_reverse(straight, DataConfig(source="yy-ZZ", target="xx_AA"))
 
 
-def test_reverse_model_is_trained_from_scratch_on_human_translations(place, straight, tmp_path):
+@pytest.mark.parametrize(("steps", "rules"), [(4, ()), (5, ("test",))])
+def test_reverse_model_is_trained_from_scratch_on_human_translations(
+    steps, rules, place, straight, tmp_path
+):
     files = [str(place / f"train.{side}") for side in ("src", "tgt")]
-    tables = [{"files": files}, {"files": files, "synthetic": True, "weight": 3.0}]
-    own = {"train.steps": 4, "train.risk_steps": 4}
+    tables = [{"files": files, "weight": 2.0}, {"files": files, "synthetic": True, "weight": 3.0}]
+    own = {"train.steps": steps, "train.risk_steps": 4, "data.rules": rules}
+    for name in ("valid", "test"):
+        (tmp_path / f"{name}.tsv").write_text(f"ka {name}\tlo {name}\n")
+        own[f"data.{name}"] = (str(tmp_path / f"{name}.tsv"),)
     settings = Settings.of(
         {"data.corpora": tables, "data.source": "xx", "data.target": "yy", **own}
     )
+    out = tmp_path / "out"
     begun: list[Settings] = []
 
     def train(given: Settings, _: Path) -> Result:
@@ -478,13 +506,25 @@ def test_reverse_model_is_trained_from_scratch_on_human_translations(place, stra
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(back_translation, "train", train)
         back_translation.with_back_translations(
-            settings, tmp_path, [str(place / "more.yy")], None, straight, False
+            settings, out, [str(place / "more.yy")], None, straight, False
         )
-    assert not own.keys() & begun[0].keys()
-    (corpus,) = begun[0]["data.corpora"]
-    assert corpus["weight"] == 1 and [Path(file).name for file in corpus["files"]] == [
-        "reversed-0.jsonl"
-    ]
+    [found] = begun
+    assert "train.risk_steps" not in found
+    # Of steps that minimise the risk only, none are left.
+    assert found.get("train.steps") == (None if steps == 4 else 5)
+    assert (found["data.source"], found["data.target"]) == ("yy", "xx")
+    assert found["data.placeholders"] == "kept" and found["data.rules"] == rules
+    swapped = {
+        name: str(out / FOLDER / f"reversed-{name}.jsonl") for name in ("0", "valid", "test")
+    }
+    assert found["data.corpora"] == [{"files": [swapped["0"]], "weight": 2.0}]
+    assert found["data.valid"] == (swapped["valid"],)
+    assert found.get("data.test") == ((swapped["test"],) if rules else None)
+    for name in ("valid", "test")[: 1 + bool(rules)]:
+        assert json.loads(Path(swapped[name]).read_text()) == {
+            "source": f"lo {name}",
+            "target": f"ka {name}",
+        }
 
 
 def test_targets_that_are_tested_on_are_left_out_and_named(place, straight, tmp_path, capsys):
@@ -595,6 +635,26 @@ def test_cut_repetitive_and_empty_translations_are_left_out(tmp_path, monkeypatc
         with pytest.raises(UserError, match="made from other text or another reverse model"):
             back_translation._translate(lines, data, tmp_path, tmp_path)
         model.weights.write_text("")
+
+
+@pytest.mark.parametrize("lines", [19, 20])
+def test_a_twentieth_of_the_translations_must_differ(lines, tmp_path, monkeypatch):
+    def translate(texts):
+        return [SimpleNamespace(text="A" if text != "-" else " ", flags=()) for text in texts]
+
+    translator = SimpleNamespace(translate=translate, engine=SimpleNamespace(name="e"))
+    model = SimpleNamespace(weights=tmp_path / "weights")
+    model.weights.touch()
+    monkeypatch.setattr(back_translation.model_folder, "describe", lambda _: model)
+    monkeypatch.setattr(back_translation, "load", lambda *_, **__: translator)
+    given = [*map(str, range(lines)), "-"], DataConfig(source="xx", target="yy"), tmp_path, tmp_path
+    if lines == 19:
+        assert back_translation._translate(*given) == 19
+    else:
+        with pytest.raises(UserError, match="hardly learned anything"):
+            back_translation._translate(*given)
+    assert not (tmp_path / ".translations.jsonl").exists()
+    assert (tmp_path / "made.json").exists() is (tmp_path / "pairs.jsonl").exists() is (lines == 19)
 
 
 def test_a_file_that_is_no_plain_text_is_refused():

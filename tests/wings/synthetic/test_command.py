@@ -47,7 +47,9 @@ def translator(monkeypatch):
 
 def test_options_of_the_search_and_of_the_corpus(teacher, translator, tmp_path, capsys):
     (tmp_path / "a.tsv").write_text("ka\tzu\n")
-    given = "--train", tmp_path / "a.tsv", "--out", tmp_path / "out", "--from", "de", "--to", "en"
+    (tmp_path / "b.tsv").write_text("lo\tdu\n")
+    files = "--train", tmp_path / "a.tsv", "--valid", tmp_path / "b.tsv"
+    given = *files, "--out", tmp_path / "out", "--from", "de", "--to", "en"
     changed = "data.max_length=30", "decode.beam_size=7"
     status, printed, said = run(capsys, "distill", teacher, *given, "--engine", "torch", *changed)
     assert (status, printed) == (0, "prepared\n") and "Engine: quick" in said
@@ -61,7 +63,8 @@ def test_options_of_the_search_and_of_the_corpus(teacher, translator, tmp_path, 
         {"keep_original": False, "threads": cores()},
     )
     assert (data.source, data.target, data.max_length) == ("de", "en", 30)
-    assert data.corpora[0].files == (str(tmp_path / "a.tsv"),)
+    assert [corpus.files for corpus in data.corpora] == [(str(tmp_path / "a.tsv"),)]
+    assert (data.valid, data.test) == ((str(tmp_path / "b.tsv"),), ())
 
 
 def test_an_ensemble_teaches_and_originals_are_kept(teacher, translator, tmp_path, capsys):
@@ -83,6 +86,10 @@ def test_a_teacher_translates_one_direction_directly(teacher, translator, tmp_pa
     three = [tmp_path / name for name in ("a.de", "a.en", "a.fr")]
     status, _, said = run(capsys, "distill", teacher, *given, *three)
     assert status == 2 and "these languages have several: de-en" in said
+    assert run(capsys, "distill", teacher, *given, *three, "--from", "de", "--to", "en")[0] == 0
+    [corpus] = translator.distilled[2].corpora
+    assert corpus.files == tuple(map(str, three[:2]))
+    del translator.distilled
     translator.direction, translator.pivot = Direction("de", "fr"), "en"
     status, _, said = run(capsys, "distill", teacher, *given, three[0], three[2])
     assert status == 2 and "has no direction de-fr" in said and "one of de-en, en-fr" in said

@@ -36,6 +36,9 @@ def translator(teacher: Path) -> Translator:
     return load(teacher, engine="torch")
 
 
+PLAIN = {"keep_original": False, "threads": 1}
+
+
 def data_of(folder: Path, rows: list[tuple[str, str]], **options: object) -> DataConfig:
     (folder / "a.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in rows))
     given = {"corpora": (CorpusConfig((str(folder / "a.tsv"),)),), "holdout": 0, "max_ratio": 0}
@@ -69,8 +72,12 @@ def test_targets_are_good_translations_with_the_same_placeholders(
         expected += [] if is_bad or not output.text.strip() else [(source, output.text)]
     made = [pair for pair in learnt(found) if "\ufdd0" not in pair[0]]
     assert made == expected and 0 < sum(bad) < len(TEXTS)
-    assert found.facts.left_out["too-long"] == 1
-    assert found.facts.left_out["cut-off"] in (sum(bad), sum(bad) + 1)
+    left_out = found.facts.left_out
+    assert left_out["too-long"] == 1
+    # Each pair is counted, and each translation.
+    counted = (1 + keep_original) * (len(rows) - 1) + 1
+    assert found.facts.pairs + sum(left_out.values()) == counted
+    assert left_out["cut-off"] in (sum(bad), sum(bad) + 1)
     assert found.tokenizer.models == translator.tokenizer.models
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".lock") == [
         "a.tsv",
@@ -90,7 +97,7 @@ def test_other_settings_than_those_of_an_interrupted_call_are_refused(
         patch.setattr("transduce.preparation.prepare.learn_vocabulary", interrupted)
         patch.setattr("transduce.preparation.prepare.write_store", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            distill(translator, [teacher], data, tmp_path / "out")
+            distill(translator, [teacher], data, tmp_path / "out", **PLAIN)
     journal = tmp_path / ".out.translations.jsonl"
     lines = journal.read_text().splitlines()
     assert len(lines) == 1 + len(TEXTS)
@@ -101,17 +108,21 @@ def test_other_settings_than_those_of_an_interrupted_call_are_refused(
     assert call["beam_size"] == translator.config.beam_size
     other = replace(translator, config=replace(translator.config, beam_size=2))
     with pytest.raises(UserError, match="was made with another model, engine, text or options"):
-        distill(other, [teacher], data, tmp_path / "out")
+        distill(other, [teacher], data, tmp_path / "out", **PLAIN)
     with pytest.raises(UserError, match="was made with another model, engine, text or options"):
-        distill(translator, [teacher, teacher], data, tmp_path / "out")
+        distill(translator, [teacher, teacher], data, tmp_path / "out", **PLAIN)
 
     def never(*_: object) -> list[object]:
         raise AssertionError("they are translated")
 
     with monkeypatch.context() as patch:
         patch.setattr(Translator, "translate_sentences", never)
-        found = distill(translator, [teacher], data, tmp_path / "out")
+        found = distill(translator, [teacher], data, tmp_path / "out", **PLAIN)
     assert not journal.exists() and found.facts.pairs > 0
+    journal.write_text(lines[0] + "\n")  # as if it had been killed when the corpus was complete
+    with pytest.raises(UserError, match="exists already"):
+        distill(translator, [teacher], data, tmp_path / "out", **PLAIN)
+    assert not journal.exists()
 
 
 @pytest.mark.parametrize(

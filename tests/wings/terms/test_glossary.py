@@ -203,6 +203,8 @@ def test_terms_have_the_spans_of_their_words(text, spans):
         ("–", "sign", True),
         ("/", "sign", True),
         ("«", "sign", True),
+        ("a/", "letter", True),
+        ("«a", "sign", False),
         (")", "sign", False),
         (".", "sign", False),
         ("<0x41>", "letter", False),

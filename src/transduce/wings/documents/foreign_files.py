@@ -98,7 +98,6 @@ BINARY_FORMATS = frozenset(
     for suffix in (".doc", ".ppt", ".xls", ".pdf", ".epub", ".idml", ".mqxlz", ".mo")
 )
 
-MAX_SAMPLE_BYTES = 1 << 16
 MAX_SAMPLE_LINES = 200
 MIN_SHARE_OF_LINES = 0.5  # minimum share of the lines, without comments
 # Minimum share of lines with times; subtitles have one for each line or two of text.
@@ -155,11 +154,7 @@ def unknown_document(name: str) -> UserError:
 
 def _look(file: str, known: ForeignFormat | None) -> ForeignFormat | None:
     """The format of a file by its first lines; None if they look like texts. `known` is the format of its suffix."""
-    sample = b""
-    for piece in read_pieces(file):
-        sample += piece
-        if len(sample) > MAX_SAMPLE_BYTES:
-            break
+    sample = next(filter(None, read_pieces(file)), b"")  # a block of the file
     try:
         text = sample[: sample.rfind(b"\n") + 1 or None].decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -196,8 +191,4 @@ def format_of_lines(lines: Sequence[str]) -> ForeignFormat | None:
         keys += [NAME_ALONE, INDENTED_NAME]
     if share(*keys) >= MIN_SHARE_OF_LINES and share(STATEMENT_LINE) < MIN_SHARE_OF_LINES:
         return KEYS_FORMAT
-    return (
-        CODE_FORMAT
-        if share(STATEMENT_LINE, *keys) >= MIN_SHARE_OF_LINES and share(STATEMENT_LINE) > 0
-        else None
-    )
+    return CODE_FORMAT if share(STATEMENT_LINE, *keys) >= MIN_SHARE_OF_LINES else None

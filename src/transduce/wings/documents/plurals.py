@@ -23,7 +23,7 @@ TWO_FORMS = Plurals(2, 0)  # the most common case
 TWO_FORMS_RULE = "nplurals=2; plural=(n != 1);"
 
 
-@lru_cache(maxsize=1)
+@lru_cache
 def plurals(header: str, language: str, name: str) -> Plurals:
     """The plural forms from a file's header or else from Babel; raises UserError if both are missing."""
     return _parse(header) or _parse(plural_rule(language, name)) or TWO_FORMS

@@ -111,7 +111,7 @@ def _slot(raw: str, line: int, begin: int) -> Slot:
     edges: list[tuple[str, str]] = []
     for whole in map(str.strip, SHOWN_LINE_END.split(raw)):
         spoken = whole.strip(INVISIBLE)
-        first = whole.find(spoken)
+        first = len(whole) - len(whole.lstrip(INVISIBLE))
         edges.append((whole[:first], whole[first + len(spoken) :]))
         if not speakers or SPEAKER.match(spoken):
             speakers.append([])

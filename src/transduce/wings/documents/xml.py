@@ -43,7 +43,6 @@ TRUNCATION_ERRORS = (
     "no element found",
     "unclosed token",
     "unclosed CDATA section",
-    "partial character",
 )
 
 

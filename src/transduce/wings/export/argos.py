@@ -54,11 +54,10 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
             config |= {"add_source_bos": True, "bos_token": tags[-1]}
             file.write_text(to_json(config), encoding="utf-8")
         (root / "model" / ctranslate2.JOINT_MODEL).rename(root / ctranslate2.JOINT_MODEL)
-        (root / "metadata.json").write_text(to_json(metadata), encoding="utf-8")
-        title = f"{metadata['from_name']} - {metadata['to_name']}"
-        (root / CARD).write_text(
-            f"# {title}\n\nTrained with and exported by transduce.\n", encoding="utf-8"
-        )
+        (root / "metadata.json").write_bytes(to_json(metadata).encode())
+        title = f"# {metadata['from_name']} - {metadata['to_name']}"
+        card = f"{title}\n\nTrained with and exported by transduce.\n"
+        (root / CARD).write_bytes(card.encode())
         with zipfile.ZipFile(folder / f"{name}{SUFFIX}", "w", zipfile.ZIP_DEFLATED) as archive:
             for path in sorted(root.rglob("*")):
                 archive.write(path, f"{name}/{path.relative_to(root).as_posix()}")

@@ -92,7 +92,7 @@ def export(
             "## Comparison with the model\n\n" + " ".join(report(parity, other.title)),
             purpose=other.title,
         )
-        (aside / model_folder.CARD).write_text(text, encoding="utf-8")
+        (aside / model_folder.CARD).write_bytes(text.encode())
     return parity
 
 

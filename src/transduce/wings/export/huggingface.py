@@ -54,7 +54,7 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
         **_vocabularies(model),
     }
     for name, value in descriptions.items():
-        (folder / name).write_text(to_json(value), encoding="utf-8")
+        (folder / name).write_bytes(to_json(value).encode())
 
 
 def open_runner(folder: Path, forbidden: Sequence[int] = ()) -> Runner:

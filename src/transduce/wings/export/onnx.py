@@ -61,7 +61,7 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
     if model.config.data.directions and (model.folder / model_folder.METRICS).exists():
         metrics = model_folder.read_metrics(model.folder)
         kept = {key: metrics[key] for key in ("directions", "routes") if key in metrics}
-        (folder / model_folder.METRICS).write_text(to_json(kept), encoding="utf-8")
+        (folder / model_folder.METRICS).write_bytes(to_json(kept).encode())
 
 
 def open_runner(folder: Path) -> Runner:

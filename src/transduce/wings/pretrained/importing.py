@@ -93,7 +93,7 @@ def import_model(
             if parity
             else "Not compared with the original, whose program was not installed.",
         )
-        (aside / model_folder.CARD).write_text(text, encoding="utf-8")
+        (aside / model_folder.CARD).write_bytes(text.encode())
     return Imported(parameters, parity, positions)
 
 

@@ -113,7 +113,9 @@ def _vocabulary(vocabulary: Mapping[str, int], special: Sequence[int]) -> Vocabu
     rows = [*special, *others]
     first = [pieces.get(token, "<s>") for token in special]
     if rows[BOS] in (rows[PAD], rows[EOS]):
-        first[BOS] = next(name for name in ("<s>", "<bos>", "<start>") if name not in vocabulary)
+        first[BOS] = "<s>"
+        while first[BOS] in vocabulary:
+            first[BOS] = f"<{first[BOS]}>"
     return Vocabulary([*first, *(pieces[token] for token in others)], rows)
 
 

@@ -223,7 +223,7 @@ class Prevalence(NamedTuple):
     @property
     def is_of_corpus(self) -> bool:
         """Whether enough texts have the fault to call it a fault of the corpus."""
-        return self.number > 0 and self.share >= CORPUS_FAULTS[self.fault].least
+        return self.share >= CORPUS_FAULTS[self.fault].least
 
     @property
     def share(self) -> float:

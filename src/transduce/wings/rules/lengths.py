@@ -19,7 +19,7 @@ MIN_WIDTH = 0.05  # lower bound on a standard deviation, for corpora translated 
 MIN_PAIRS = 200  # fewer pairs don't show the distribution of lengths
 MAX_EXTRA_SENTENCES = 3  # maximum on one side; more sentences add no evidence
 
-CONTINUATION = ",;'’(–-"  # a text that ends in one of these, a letter or a digit breaks off
+CONTINUATION = set(",;'’(–-")  # a text that ends in one of these, a letter or a digit breaks off
 # Closing signs are ignored at the end: a text in brackets or quotes may not be a sentence.
 CLOSING = ' \u00a0\u202f*`"»”“)]'
 # In Chinese, no blank follows the end of a sentence.

@@ -153,7 +153,7 @@ class MoreRules:
         for row, deviation in zip(rows[suspect].tolist(), unlike[suspect].tolist(), strict=True):
             columns = batch.columns if deviation > 0 else batch.columns[::-1]
             shorter, longer = (column.texts[row] for column in columns)
-            at_ends = faults_at_ends(shorter, longer, abs(deviation), scale)
+            at_ends = faults_at_ends(shorter, longer, deviation, scale)
             faults = (*at_ends, abs(deviation) > OUTLIER)
             for rule, is_broken in zip(LENGTH_RULES, faults, strict=True):
                 if is_broken:

@@ -103,8 +103,7 @@ class Unrelated:
         random = []
         for fold, half in enumerate(halves):
             real.append(self._scores(half, 1 - fold))
-            others = half[len(half) // 2 :] + half[: len(half) // 2]
-            mixed = [(pair[0], other[1]) for pair, other in zip(half, others, strict=True)]
+            mixed = [(source, half[i - len(half) // 2][1]) for i, (source, _) in enumerate(half)]
             random.append(self._scores(mixed, 1 - fold))
         self._threshold = _threshold(np.concatenate(real), np.concatenate(random))
 
@@ -155,7 +154,7 @@ class Unrelated:
         return source, target
 
     def _scores(self, pairs: Sequence[tuple[Row, Row]], half: int) -> Floats:
-        """Score pairs with the models that one half of the corpus trained."""
+        """The sums of both directions' scores, by the models that one half of the corpus trained."""
         forward, backward = self._lexicons[half]
         blocks = [
             pairs[start : start + SCORING_BLOCK_PAIRS]
@@ -165,7 +164,7 @@ class Unrelated:
             forward.scores(block) + backward.scores([pair[::-1] for pair in block])
             for block in blocks
         ]
-        return np.concatenate(both) / 2
+        return np.concatenate(both)
 
 
 def _folds(sources: Sequence[str], targets: Sequence[str]) -> Row:

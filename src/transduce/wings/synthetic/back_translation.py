@@ -49,7 +49,6 @@ REVERSE, PAIRS, MADE = "reverse", "pairs.jsonl", "made.json"
 TRANSLATIONS = ".translations.jsonl"  # journal of an interrupted call
 # Minimum share of distinct translations; a reverse model below it has learned nothing.
 MIN_DISTINCT = 0.05
-TEXT_OPTIONS = ("data.corpora", "data.valid", "data.test", "data.source", "data.target")
 
 
 def with_back_translations(
@@ -243,9 +242,8 @@ def _train_reverse(settings: Settings, data: DataConfig, folder: Path) -> Path:
     log(f"Step 1 of 3: a model from {data.target} to {data.source}, in {reverse}")
     # Minimum-risk training needs a model to start from, so the reverse model trains without it.
     only_risk = settings.get("train.risk_steps") == settings.get("train.steps")
-    own = settings.without(
-        *TEXT_OPTIONS, "train.risk_steps", *(["train.steps"] if only_risk else [])
-    )
+    unused = ["data.test", "train.risk_steps", *(["train.steps"] if only_risk else [])]
+    own = settings.without(*unused)
     if train(own.over(CORPUS, swapped), reverse).reason == "interrupted":
         raise KeyboardInterrupt
     return reverse
@@ -295,7 +293,7 @@ def _translate(lines: list[str], data: DataConfig, reverse: Path, folder: Path) 
     begun = begin(path, call)
     translator = load(reverse, source=data.target, target=data.source)
     log(f"Step 2 of 3: translating {len(lines):,} lines with {translator.engine.name}")
-    pairs = (Pair(line, "", Origin("", number)) for number, line in enumerate(lines, start=1))
+    pairs = (Pair(line, "", Origin("", 0)) for line in lines)
     good = [
         (event["text"], pair.source)
         for pair, event in translated(pairs, translator.translate, begun, path, call)

@@ -26,8 +26,8 @@ def distill(
     data: DataConfig,
     out: Path,
     *,
-    keep_original: bool = False,
-    threads: int = 1,
+    keep_original: bool,
+    threads: int,
 ) -> Prepared:
     """Prepare a corpus of the teachers' translations in the new folder `out`, with the teachers' vocabulary.
 
