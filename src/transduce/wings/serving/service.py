@@ -16,10 +16,9 @@ from transduce.decoding.types import BLANK_TRANSLATION, Translation, Translation
 from transduce.system.errors import UserError
 from transduce.text.formats import Document, TextKind, document_format, read_document
 from transduce.text.plain import BYTE_ORDER_MARK
-from transduce.wings.documents.document import UNSPECIFIED_LANGUAGES
 from transduce.wings.serving.batching import Batcher, BatchKey, Part
 from transduce.wings.serving.catalogue import Catalogue, Catalogues
-from transduce.wings.serving.languages import Detected, Detector, without_markup
+from transduce.wings.serving.languages import UNDETERMINED, Detected, Detector, without_markup
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.models import Served
 from transduce.wings.serving.store import ModelStore
@@ -116,7 +115,7 @@ class Service:
         content = _page(content) if isinstance(content, str) else content
 
         def read() -> str:
-            texts = read_document(content, name, UNSPECIFIED_LANGUAGES[0], target).texts
+            texts = read_document(content, name, UNDETERMINED, target).texts
             return without_markup("\n".join(texts))
 
         return await self._run(len(content), read)
@@ -181,7 +180,7 @@ class Service:
         if not route:
             return await self.translate(texts, route, order)
         size = sum(map(len, texts))
-        languages = route[0].direction.source, route[-1].direction.target
+        languages = _ends(route)
         pages = await self._run(
             size, lambda: [read_document(_page(text), PAGE, *languages) for text in texts]
         )
@@ -204,7 +203,7 @@ class Service:
         """Translate a file. Raises QueueFullError, or UserError if the file is unreadable or too long."""
         if not route and document_format(name):
             return content
-        languages = route[0].direction.source, route[-1].direction.target
+        languages = _ends(route)
         document = await self._run(len(content), lambda: read_document(content, name, *languages))
         lengths = list(map(len, document.texts))
         longest = max(lengths, default=0)
@@ -247,6 +246,11 @@ class Service:
         return await self.batcher.call(
             lambda: served.version.attention(served.direction, " ".join(text.split()))
         )
+
+
+def _ends(route: Opened) -> tuple[str, str]:
+    """The languages that a route translates from and into."""
+    return route[0].direction.source, route[-1].direction.target
 
 
 def _page(text: str) -> bytes:
