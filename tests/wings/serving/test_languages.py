@@ -1,5 +1,6 @@
 """Tests of transduce/wings/serving/languages.py."""
 
+from types import SimpleNamespace
 from unicodedata import normalize
 
 import pytest
@@ -161,6 +162,15 @@ def test_languages_are_listed_if_they_are_likely_or_translated() -> None:
         ({"fr": 0.8, "en": 0.2}, "en de", "de", "fr", ("en", 20.0)),
         ({"fr": 0.8, "en": 0.1}, "en rm", "", "", ("rm", 0.0)),
         ({"fr": 0.8}, "rm", "", "", ("rm", 0.0)),
+        ({"fr": 0.8, "en": 0.15}, "en rm", "", "", ("rm", 0.0)),
+        ({"fr": 0.7, "en": 0.15}, "en rm", "", "", ("en", 17.6)),
+        ({"fr": 0.8, "en": 0.1}, "en rm", "en", "", ("en", 11.1)),
+        ({"fr": 0.8, "en": 0.1}, "en rm co", "", "", ("en", 11.1)),
+        ({"en": 0.5, "de": 0.1}, "en de", "de", "", ("en", 83.3)),  # five times as likely
+        ({"en": 0.2, "de": 0.04}, "en de", "de", "", ("en", 83.3)),
+        ({"fr": 0.5, "it": 0.4, "en": 0.1}, "en", "en", "fr", ("fr", 50.0)),
+        ({"fr": 0.5, "it": 0.4, "en": 0.1}, "en", "en", "it", ("en", 16.7)),
+        ({"en": 0.0, "fr": 1.0}, "en", "", "", ("en", 0.0)),
         ({}, "en de", "de", "", ("de", 0.0)),
         ({}, "en de", "", "", ("und", 0.0)),
     ],
@@ -205,18 +215,22 @@ def test_several_languages_that_are_not_known_are_not_told_apart() -> None:
 
 
 def test_only_the_beginning_of_a_text_is_read() -> None:
-    german = "Der Hund läuft über die Straße und bellt die Katze an. "
     detector = Detector(["en", "de"])
-    count = languages.DETECTION_CHARACTERS // len(german) + 1
-    english = "The dog runs over the street and barks at the cat. " * 3 * count
-    assert choose(detector, german * count + english, ["en", "de"]).language == "de"
-    assert choose(detector, english + german * count, ["en", "de"]).language == "en"
+    read: list[str] = []
+    detector._identifier = SimpleNamespace(rank=lambda text: read.append(text) or [("de", 1.0)])  # type: ignore[assignment,func-returns-value]
+    for length in (9_999, 10_000, 10_001, 50_000):
+        text = "Der Hund. " * 5_000
+        assert detector.detect(text[:length]) == [("de", 100.0)]
+        assert read.pop() == text[: min(length, 10_000)]
+    code = "2fd4e1c67a2d28fced849ee1bb76e7391b93eb12"
+    detector.detect(f"Der {code} Mu\u0308ller")
+    assert read.pop().split() == ["Der", "Müller"]
 
 
 def test_markup_has_no_language() -> None:
     text = "<p class='der die das'>The &quot;dog&quot;<br/>runs</p><!-- und die Katze -->"
     assert without_markup(text).split() == ["The", '"dog"', "runs"]
-    long = "a" * languages.DETECTION_MARKUP_CHARACTERS + "b"
+    long = "a" * 65_536 + "b"
     assert "b" not in without_markup(long) and len(without_markup(long)) == len(long) - 1
 
 

@@ -91,6 +91,11 @@ def form(*fields: tuple[str, str], end: str = "--xx--\r\n") -> bytes:
         (b" \n", "image/png", {}),
         (b'glossary={"a": "b"}', payload.FORM, {"glossary": {"a": "b"}}),
         (b"glossary=", payload.FORM, {}),
+        (b"glossary=a&glossary=b", payload.FORM, {"glossary": ["a", "b"]}),
+        (form(("glossary", '{"a": "b"}'), ("q", "")), MULTIPART, {"q": "", "glossary": {"a": "b"}}),
+        (b'{"q": "a", "x": null, "y": "", "z": 0, "w": false}', "", {"q": "a", "z": 0, "w": False}),
+        (b'{"q": null}', "", {"q": None}),
+        (b'{"q": "\\ud83d\\ude00"}', "", {"q": "\U0001f600"}),
     ],
 )
 def test_bodies_by_hand(body: bytes, kind: str, expected: dict[str, object]) -> None:
@@ -103,7 +108,13 @@ def test_bodies_by_hand(body: bytes, kind: str, expected: dict[str, object]) -> 
     [
         (b"x", "image/png", "Unsupported content type image/png. Send JSON,"),
         (b"x", "a" * 99, f"Unsupported content type {'a' * 64}. Send"),
+        (b"x", "text/html; charset=utf-8", "Unsupported content type text/html. Send JSON,"),
+        (b"x", "application/json/x", "Unsupported content type application/json/x. "),
         (b"[1]", "", "The JSON must be an object"),
+        (b"1", "", "The JSON must be an object"),
+        (b"[[[[[[[[[[]]]]]]]]]]", "", "The JSON exceeds 9 levels of nesting."),
+        (b"[" * 100_000, "", "The body is not JSON: maximum recursion depth exceeded"),
+        (b'{"q": "' + b"a" * 999, "", "The body is not JSON: Unterminated string starting at"),
         (b"{", "", "The body is not JSON"),
         (b'{"q": "\xff"}', "", "The body is not UTF-8 at byte 8."),
         (b'{"q": "\\ud800"}', "", "A text holds half a surrogate pair"),
@@ -222,7 +233,8 @@ def test_the_columns_of_an_answer() -> None:
 
 
 def test_codes_have_hyphens() -> None:
-    assert payload.code("pt_BR") == "pt-BR"
+    found = [payload.code(each) for each in ("pt_BR", "pb", "zt", "zh_Hans", "en", "a_b_c")]
+    assert found == ["pt-BR", "pt-BR", "zh-Hant", "zh-Hans", "en", "a-b-c"]
     assert payload.detected(Detected("zh_Hans", 12.5)) == {
         "language": "zh-Hans",
         "confidence": 12.5,
