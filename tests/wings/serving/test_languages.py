@@ -68,6 +68,22 @@ def test_a_text_in_another_language_does_not_refuse_the_others() -> None:
             detector.choose(texts, ["en", "de"])
 
 
+def test_the_target_language_is_kept_if_the_texts_together_look_like_it() -> None:
+    english, german = "The dog runs over the street and barks.", "Ein Hund rennt über die Straße."
+    detector = Detector(["en", "de"])
+    for texts, expected in (
+        ([german], "de"),
+        ([german, german], "de de"),
+        ([german, german, english], "de de en"),
+        ([german, "OK"], "de en"),
+        (["12", german], "und de"),
+        ([english, english, english, german], "en en en en"),
+    ):
+        found = detector.choose(texts, ["en"], "de")
+        assert [each.language for each in found] == expected.split()
+    assert found[-1].confidence == 0
+
+
 def test_decomposed_letters_do_not_change_the_language() -> None:
     text = "Müßte man das öfter üben?"
     found = [

@@ -123,6 +123,7 @@ def test_bodies_by_hand(body: bytes, kind: str, expected: dict[str, object]) -> 
         (form(*[("a", "b")] * 1001), MULTIPART, "The form has more than 1,000 fields"),
         (form(("q", "a"), end=""), MULTIPART, "The form can't be read"),
         (b"x", MULTIPART, "The form can't be read"),
+        (form(("q", "a")).replace(b'; name="q"', b""), MULTIPART, "The form can't be read"),
         (form(("q", "a")), "multipart/form-data", "names no boundary"),
         (form(("q", "a")), MULTIPART + "; charset=latin-1", "must be in UTF-8"),
         (form(("q", "X")).replace(b"X", b"\xff"), MULTIPART, "The form is not in UTF-8"),

@@ -25,6 +25,8 @@ from transduce.text.languages import Direction
 from waiting import PATIENCE
 
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
+from starlette.exceptions import HTTPException
+
 from served import TOKENIZER, Marking, Store, ask, copy_into, until
 from transduce.wings.serving import store as stores
 from transduce.wings.serving.models import Model, State
@@ -351,3 +353,106 @@ def test_a_new_version_must_translate_as_the_old_one(
     if not reason:
         with pytest.raises(UserError, match=r"Its files have changed while they were read\."):
             store._read(model, state)
+
+
+def test_a_version_is_looked_at_again_if_a_request_was_loading_the_model(
+    kept: ModelStore, versions: list[Path]
+) -> None:
+    [model] = kept.models
+    copy_into(model.folder, versions[1])
+    state = State.of(model.folder)
+
+    async def body() -> None:
+        model.loading = asyncio.create_task(asyncio.sleep(0))  # type: ignore[assignment]
+        await kept._replace(model, state)
+        assert model.state != state and not kept._incoming
+        model.loading = None
+        await kept._replace(model, state)
+
+    asyncio.run(body())
+    assert model.state == state and model.tried is model.refused is None and not kept._incoming
+
+
+def test_a_version_that_is_too_large_is_refused_once(
+    kept: ModelStore, versions: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    [model] = kept.models
+    sizes = [(each / "model.safetensors").stat().st_size for each in versions]
+    kept._limit = sizes[1] - 1
+    copy_into(model.folder, versions[1])
+    state = State.of(model.folder)
+
+    async def body() -> None:
+        for _ in range(2):
+            await kept._replace(model, state)
+            model.tried = None
+
+    asyncio.run(body())
+    said = " ".join(capsys.readouterr().err.split())
+    needed = f"{sizes[1]:,} bytes of weights are needed at once, more than the memory limit of"
+    reason = f"so the old version stays: {needed} {sizes[1] - 1:,} bytes."
+    assert said.count(reason) == said.count("can't be used") == 1 and model.version
+    kept._limit = sizes[1]
+    asyncio.run(kept._replace(model, state))
+    assert model.version and model.version.state == state, "in the place of the old one"
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{model.folder} was replaced; requests now use the new version." in said
+
+
+@pytest.mark.parametrize("error", [UserError("No."), RuntimeError("no")])
+def test_requests_wait_for_a_version_that_fails_and_get_the_old_one(
+    error: Exception, versions: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With room for one version, the old one is dropped before the new one is loaded."""
+    current = tmp_path / "current"
+    current.symlink_to(versions[0])
+    may_fail = threading.Event()
+
+    def read(path: Path) -> Translator:
+        if path == versions[1].resolve():
+            assert may_fail.wait(PATIENCE)
+            raise error
+        return load(path, engine="torch")
+
+    limit = (versions[1] / "model.safetensors").stat().st_size
+    store = ModelStore([Model.read("model", current)], read, limit)
+    store.load_all()
+    [model] = store.models
+    current.unlink()
+    current.symlink_to(versions[1])
+
+    async def body() -> None:
+        replacement = asyncio.create_task(store._replace(model, State.of(current)))
+        await until(lambda: model.loading)
+        assert model.version is None
+        request = asyncio.create_task(ask(store, "model"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        may_fail.set()
+        await replacement
+        await request
+
+    asyncio.run(asyncio.wait_for(body(), PATIENCE))
+    assert model.version and model.version.state.path == versions[0].resolve()
+    said = " ".join(capsys.readouterr().err.split())
+    reason = "No." if isinstance(error, UserError) else "RuntimeError('no')"
+    assert f"so requests load the old version again: {reason}" in said
+    assert model.refused and model.refused[0].path == versions[1].resolve()
+
+
+def test_a_model_that_cannot_be_loaded_is_an_error_of_the_server(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store("a")
+
+    def fails(_: Path) -> Translator:
+        raise ValueError("secret")
+
+    monkeypatch.setattr(store, "_load", fails)
+    with pytest.raises(HTTPException) as error:
+        asyncio.run(ask(store, "a"))
+    assert error.value.status_code == 503 and "The model a can't be loaded" in error.value.detail
+    assert "/nowhere/a can't be loaded: ValueError('secret')" in capsys.readouterr().err
+    monkeypatch.undo()
+    asyncio.run(ask(store, "a"))
+    assert store.in_memory == ["a"] and not store.models[0].users and not store.models[0].loading
