@@ -163,6 +163,8 @@ def test_languages_are_listed_if_they_are_likely_or_translated() -> None:
     assert Ranked({}, fr=0.75, it=0.2).detect("x") == [("fr", 75.0), ("it", 20.0)]
     assert Ranked({}, fr=0.009, it=0.008).detect("x") == [("fr", 0.9)], "the likeliest of all"
     assert Ranked(labels).detect("1") == [("und", 0.0)]
+    # A language of the server that has no probability is no reason to leave out others.
+    assert Ranked({"en": "en"}, fr=0.6, it=0.4).detect("x") == [("fr", 60.0), ("it", 40.0)]
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def application(
         checked,
         allow_origins=origins,
         allow_methods=["GET", "POST"],
-        allow_headers=["Authorization", "X-API-Key", "Content-Type", MODEL_HEADER],
+        allow_headers=["Authorization", "X-API-Key", MODEL_HEADER],
         expose_headers=[MODEL_HEADER, "Retry-After", "Content-Disposition"],
     )
 

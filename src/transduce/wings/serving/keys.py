@@ -96,8 +96,8 @@ def add_key(path: Path, name: str) -> str:
             raise UserError(f"{path}: {name} has a key already.", "Remove its line to replace it.")
         separator = "" if known.endswith(b"\n") or not known else "\n"
         private = partial(os.open, mode=0o600)
-        with open(path, "a", encoding="utf-8", newline="\n", opener=private) as file:
-            file.write(f"{separator}{name}\t{_digest(key)}\n")
+        with open(path, "ab", opener=private) as file:
+            file.write(f"{separator}{name}\t{_digest(key)}\n".encode())
     except OSError as error:
         raise UserError(f"{path} can't be written: {error.strerror}.") from None
     return key

@@ -152,10 +152,9 @@ class Service:
             return [replace(BLANK_TRANSLATION, text=text) for text in texts]
         translations = []
         for served, options in hops_with_options(route, order.options):
-            translations.append(
-                await self._translate(texts, served, order._replace(options=options), kinds)
-            )
-            texts = [each.text for each in translations[-1]]
+            hop = await self._translate(texts, served, order._replace(options=options), kinds)
+            translations.append(hop)
+            texts = [each.text for each in hop]
         return joined(translations)
 
     async def _translate(
