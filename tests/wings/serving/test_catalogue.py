@@ -177,3 +177,11 @@ def test_models_of_one_name_share_no_direction():
         "/a and /a both translate en to de, and have the name a. "
         "Give one of them another name, such as new=/a."
     )
+
+
+def test_directions_without_training_are_sorted():
+    names = ["en-cs", "en-es", "en-fr", "en-it", "en-pl", "en-sv"]
+    routes = {name: {"direct": 9.0, "de": 1.0} for name in reversed(names)}
+    trained = ["en-de", *(f"de-{name[3:]}" for name in names)]
+    default = Catalogue([model_of("a", *trained, scores=Scores(routes=routes))])
+    assert [str(each) for each in default.directions] == [*trained, *names]

@@ -12,6 +12,8 @@ from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
+from pydantic import BaseModel
+
 from requests_of_tests import WORDED, client, guard
 from transduce.wings.serving import payload
 from transduce.wings.serving.languages import Detected
@@ -180,6 +182,22 @@ def test_fields_are_validated_and_empty_ones_are_missing() -> None:
             validate(Texts, fields)
         assert str(error.value).startswith(said)
     assert validate(Upload, {"target": "de"}).source == "auto"
+
+
+@pytest.mark.parametrize(
+    ("kind", "undescribed"),
+    [
+        (Texts, {"format"}),
+        (Upload, set()),
+        (payload.Asked, {"q", "source", "target"}),
+        (payload.Detection, {"q"}),
+    ],
+)
+def test_fields_that_are_not_plain_are_described(
+    kind: type[BaseModel], undescribed: set[str]
+) -> None:
+    fields = kind.model_json_schema()["properties"].items()
+    assert {name for name, field in fields if "description" not in field} == undescribed
 
 
 def test_limits_may_be_reached_but_not_exceeded() -> None:

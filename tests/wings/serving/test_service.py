@@ -164,7 +164,7 @@ def test_the_queue_has_the_limits_of_the_server(tokenizer: Tokenizer) -> None:
 @pytest.mark.parametrize(
     ("order", "beam_size"),
     [
-        (Order(), 2),  # the model's own
+        (Order(options()), 2),  # the model's own
         (Order(options(), 5), 5),
         (Order(options(), 1), 1),
         (Order(options(n_best=4)), 4),
@@ -232,13 +232,17 @@ def test_documents_and_pages_have_the_languages_of_the_whole_route(tokenizer: To
         found = run(service, lambda: translate(service, route))
         return found, " ".join(text for batch in engine.searched for text in batch)
 
-    [found], searched = work(lambda service, route: service.translate_html([page], route, Order()))
+    [found], searched = work(
+        lambda service, route: service.translate_html([page], route, Order(options()))
+    )
     assert found.text == page and "va" in searched and "nu" not in searched
 
     def translate(target: str) -> bytes:
         document = XLIFF.format(target).encode()
         return work(
-            lambda service, route: service.translate_document(document, "a.xlf", route, Order())
+            lambda service, route: service.translate_document(
+                document, "a.xlf", route, Order(options())
+            )
         )[0]
 
     assert b"<target>ka &lt; lo</target>" in translate("fr")
@@ -249,7 +253,7 @@ def test_documents_and_pages_have_the_languages_of_the_whole_route(tokenizer: To
 def test_a_text_without_a_model_stays(tokenizer: Tokenizer) -> None:
     service, _ = service_of(tokenizer, ("ka", "zu"))
     for work in (service.translate, service.translate_html):
-        found = asyncio.run(work(["<p>ka"], (), Order()))
+        found = asyncio.run(work(["<p>ka"], (), Order(options())))
         assert found == [Translation("<p>ka", 0.0, ())]
 
 
@@ -258,9 +262,11 @@ def test_the_kinds_of_texts_reach_the_engine(tokenizer: Tokenizer) -> None:
     page = "<p>ka <b>lo</b> mi</p>"
     sources: list[list[list[str]]] = []
     for texts in (
-        lambda service, route: service.translate(["ka <b>lo</b> mi"], route, Order()),
-        lambda service, route: service.translate_html([page], route, Order()),
-        lambda service, route: service.translate_document(page.encode(), "a.html", route, Order()),
+        lambda service, route: service.translate(["ka <b>lo</b> mi"], route, Order(options())),
+        lambda service, route: service.translate_html([page], route, Order(options())),
+        lambda service, route: service.translate_document(
+            page.encode(), "a.html", route, Order(options())
+        ),
     ):
         engine = Recording()
         service, route = service_of(tokenizer, ("ka", "zu"), engine=engine)
@@ -273,7 +279,9 @@ def test_a_document_may_reach_its_limits(tokenizer: Tokenizer) -> None:
     service, route = service_of(tokenizer, ("ka", "zu"), characters=5, document_characters=9)
 
     def translate(content: bytes, name: str = "a.txt") -> Any:
-        return run(service, lambda: service.translate_document(content, name, route, Order()))
+        return run(
+            service, lambda: service.translate_document(content, name, route, Order(options()))
+        )
 
     assert translate(b"ka lo\nka l\n") == b"ka lo\nka l\n" and translate(b"") == b""
     for content, sentence in (
@@ -284,8 +292,10 @@ def test_a_document_may_reach_its_limits(tokenizer: Tokenizer) -> None:
             translate(content)
         assert str(error.value) == f"{sentence} Split the document."
     with pytest.raises(UserError):
-        run(service, lambda: service.translate_document(b"ka", "a.exe", (), Order()))
-    same = run(service, lambda: service.translate_document(b"ka lo mi nu", "a.txt", (), Order()))
+        run(service, lambda: service.translate_document(b"ka", "a.exe", (), Order(options())))
+    same = run(
+        service, lambda: service.translate_document(b"ka lo mi nu", "a.txt", (), Order(options()))
+    )
     assert same == b"ka lo mi nu", "nothing is read"
 
 

@@ -39,7 +39,7 @@ Opened = tuple[Served, ...]  # the models that translate a text one after the ot
 class Order(NamedTuple):
     """The translation options of a request."""
 
-    options: TranslationOptions = TranslationOptions(sentences=True)
+    options: TranslationOptions
     beam_size: int | None = None  # None: the model's own; n_best if that is more
 
 
