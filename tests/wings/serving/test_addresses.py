@@ -77,6 +77,15 @@ HOSTILE = (
             {"X-Forwarded-For": "192.0.2.8, 192.0.2.9:80", "X-Forwarded-Proto": "https, http"},
             "https://localhost:5000",
         ),
+        *(
+            ({"X-Forwarded-For": f"192.0.2.1, {proxy}", "X-Forwarded-Proto": "https, http"}, url)
+            for proxy, url in (
+                ("2001:db8::9", "https://localhost:5000"),
+                ("[2001:DB8::9]:80", "https://localhost:5000"),
+                ("2001:db8::7", "http://localhost:5000"),
+                ("unknown", "http://localhost:5000"),
+            )
+        ),
         (
             {"Forwarded": "for=203.0.113.7;proto=https;host=t.example, for=192.0.2.8;proto=http"},
             "https://t.example",
@@ -108,7 +117,7 @@ def test_documents_are_downloaded_from_the_address_that_the_client_uses(
             url = URL(scope=scope)
             urls.append(public_url(url, Headers(scope=scope)))  # noqa: B023
 
-        asyncio.run(network._only_from(["192.0.2.8/31"], app)(scope, None, None))  # type: ignore[arg-type]
+        asyncio.run(network._only_from(["192.0.2.8/31", "2001:db8::9"], app)(scope, None, None))  # type: ignore[arg-type]
         assert urls == [f"{found}/a"]
 
 

@@ -46,9 +46,9 @@ def as_forwarded(scope: Scope, proxies: Container[str | None]) -> Scope:
     if (scope.get("client") or ("",))[0] in proxies:
         lists = {name: _values(headers, name) for name in ("for", *FORWARDED_VALUES)}
         addresses = lists.pop("for")
-        # Addresses before those of the trusted proxies may be made up by the client. They may have a port.
+        # Addresses before those of the trusted proxies may be made up by the client.
         place = len(addresses) - 1
-        while place > 0 and host_of(addresses[place]) in proxies:
+        while place > 0 and _address(addresses[place]) in proxies:
             place -= 1
         found = {"for": ", ".join(addresses)}
         for name, values in lists.items():
@@ -86,3 +86,8 @@ def _values(headers: Headers, name: str) -> Sequence[str]:
         pairs = FORWARDED.findall(",".join(headers.getlist("forwarded")))
         values = [quoted or plain for known, quoted, plain in pairs if known.lower() == name]
     return [value.strip() for value in values if value.strip()]
+
+
+def _address(node: str) -> str:
+    """The IP address of a node such as 192.0.2.1:80, [2001:db8::1] or 2001:db8::1."""
+    return host_of(node) or node
