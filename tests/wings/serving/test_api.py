@@ -298,6 +298,9 @@ def test_a_document_is_forgotten_although_nobody_asks_for_it(
         answer = asking.post("/translate_file", data=WORDED, files=files)
         download = asking.get(answer.json()["translatedFileUrl"])
         assert download.headers["cache-control"] == "no-store"
+        unknown = asking.get("/download_file/unknown.txt")
+        sentence = "The document is unknown or has expired. Translate it again."
+        assert (unknown.status_code, unknown.json()) == (404, {"error": sentence})
     [(delay, expire)] = [(delay, call) for delay, call in later if "expire" in repr(call)]
     downloads = expire.__self__
     [kept] = downloads.kept.values()

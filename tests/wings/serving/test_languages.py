@@ -225,6 +225,23 @@ def test_a_text_in_another_language_is_refused(
             detector.choose([text, text], among.split(), kept)
 
 
+def test_the_texts_of_a_request_are_read_together_without_those_in_other_languages() -> None:
+    detector = Ranked({"en": "en", "de": "de"})
+    ranks: dict[str, dict[str, float]] = {
+        "a b c d": {"fr": 0.9, "en": 0.001},
+        "German": {"de": 0.9, "en": 0.01},
+        "short": {"en": 0.5, "de": 0.4},
+        "German\nshort": {"de": 0.8, "en": 0.1},
+        "12": {},
+    }
+    detector._rank = ranks.__getitem__  # type: ignore[assignment]
+    found = detector.choose(["German", "a b c d", "short", "12"], ["en", "de"])
+    assert [each.language for each in found] == ["de", "de", "de", "und"]
+    assert [each.language for each in detector.choose(["short"], ["en", "de"])] == ["en"]
+    ranks["short\n12"] = ranks["short"]
+    assert [each.language for each in detector.choose(["short", "12"], ["en"])] == ["en", "und"]
+
+
 def test_several_languages_that_are_not_known_are_not_told_apart() -> None:
     detector = Ranked({"en": "en"}, fr=0.8)
     with pytest.raises(UserError, match=r"can't tell Romansh, Corsican apart"):
