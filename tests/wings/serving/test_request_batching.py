@@ -280,7 +280,10 @@ def test_parts_of_a_request_count_as_one(tokenizer: Tokenizer) -> None:
             await batcher.translate(
                 [Part(key_of(translator, 2), ["ti ti"] * 9, [100] * 9, [1] * 9), parts[0]]
             )
-        assert await ask(batcher, BatchKey(translator), [TEXTS[0]]) == [TEXTS[0]]
+        before = sum(TEXTS[1] in batch for batch in engine.searched)
+        for _ in range(3):
+            assert await ask(batcher, BatchKey(translator), [TEXTS[0]]) == [TEXTS[0]]
+        assert sum(TEXTS[1] in batch for batch in engine.searched) <= before + 1, "a running batch"
 
     run(body, tokens=100)
 

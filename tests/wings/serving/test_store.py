@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import math
 import os
 import shutil
@@ -231,7 +232,7 @@ def test_freed_memory_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has priorities of threads")
-def test_models_are_loaded_with_a_lower_priority() -> None:
+def test_models_are_loaded_with_a_lower_priority(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[int] = []
 
     def look(_: Path) -> Translator:
@@ -241,6 +242,9 @@ def test_models_are_loaded_with_a_lower_priority() -> None:
     usual = os.getpriority(os.PRIO_PROCESS, 0)
     ModelStore(Store("a").models, look).load_all()
     assert found in ([5], [max(5, usual)]), "of another user than root, it only becomes lower"
+    monkeypatch.setattr(stores, "NICENESS", usual + 1)
+    ModelStore(Store("a").models, look).load_all()
+    assert found[1:] == [usual + 1]
     assert os.getpriority(os.PRIO_PROCESS, 0) == usual
 
 
@@ -371,6 +375,21 @@ def test_a_version_is_looked_at_again_if_a_request_was_loading_the_model(
 
     asyncio.run(body())
     assert model.state == state and model.tried is model.refused is None and not kept._incoming
+
+
+def test_a_version_is_tried_again_if_only_its_manifest_has_changed(
+    kept: ModelStore, versions: list[Path]
+) -> None:
+    [model] = kept.models
+    copy_into(model.folder, versions[1])
+    manifest = model.folder / "manifest.json"
+    right = manifest.read_text()
+    digest = json.loads(right)["files"]["model.safetensors"]["sha256"]
+    for content, is_used in ((right.replace(digest, "0" * 64), False), (right, True)):
+        manifest.write_text(content)
+        state = State.of(model.folder)
+        asyncio.run(kept._replace(model, state))
+        assert (model.state == state) == is_used
 
 
 def test_a_version_that_is_too_large_is_refused_once(
