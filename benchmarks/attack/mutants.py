@@ -103,12 +103,17 @@ OWN_TESTS = {
     "wings/serving/service.py": tuple(
         f"wings/serving/test_{name}.py" for name in ("service", "serving", "limits")
     ),
+    "wings/serving/api.py": tuple(
+        f"wings/serving/test_{name}.py" for name in ("api", "limits", "models", "keys")
+    ),
     "wings/serving/batching.py": ("wings/serving/test_request_batching.py",),
     "wings/terms/enforce.py": (
         "wings/terms/test_enforce.py",
         "wings/terms/test_glossary.py",
         "wings/terms/test_constraints.py",
     ),
+    "wings/serving/examples.py": ("wings/serving/test_api.py", "wings/serving/test_limits.py"),
+    "wings/serving/store.py": ("wings/serving/test_store.py", "wings/serving/test_models.py"),
     "wings/terms/placement.py": ("wings/terms/test_placement.py", "wings/terms/test_glossary.py"),
 }
 PLANTED = "planted"  # as an area: by hand

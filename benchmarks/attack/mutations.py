@@ -210,7 +210,8 @@ def _other_calls(call: ast.Call) -> Iterator[ast.AST]:
             name = ""
             other = call.func
             inner = None
-    is_same = name in ("split", "rsplit") and not (call.args or call.keywords)
+    # Without a maximum, split and rsplit are equal.
+    is_same = name in ("split", "rsplit") and len(call.args) + len(call.keywords) < 2
     is_mean = isinstance(other, ast.Name) and other.id == "mean"
     if name in OTHER_NAMES and not is_same and not is_mean:
         yield _with(call, func=other)

@@ -65,7 +65,7 @@ def engine() -> Iterator[Echo]:
     engine.gate.set()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def versions(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("versions")
     return [make_model(folder / f"v{n}", KA_ZU | {"model.num_decoder_layers": n}) for n in (1, 2)]

@@ -16,18 +16,12 @@ from transduce.tokens.tokenizer import Tokenizer
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.types import Message
+from starlette.types import ASGIApp, Message, Send
 
 from requests_of_tests import guard
 from transduce.system.errors import UnusableModelError, UserError
 from transduce.text.languages import nearest_code
-from transduce.wings.serving.access import (
-    MAX_BUCKETS,
-    AccessControl,
-    RateLimit,
-    answer,
-    is_local,
-)
+from transduce.wings.serving.access import AccessControl, RateLimit, answer, is_local
 from transduce.wings.serving.keys import Keys, add_key
 
 # -- rates
@@ -74,10 +68,10 @@ def test_a_rate_limit_by_hand() -> None:
 def test_the_client_that_was_not_heard_of_for_longest_is_forgotten() -> None:
     rates = RateLimit(1, lambda: 0.0)
     assert rates.wait("first") == 0
-    assert not any(rates.wait(str(number)) for number in range(MAX_BUCKETS - 1))
+    assert not any(rates.wait(str(number)) for number in range(9_999))
     assert rates.wait("first") == 60, "as many are known as fit"
     assert rates.wait("last") == 0, "one more"
-    assert len(rates.buckets) == MAX_BUCKETS
+    assert len(rates.buckets) == 10_000
     assert (rates.wait("last"), rates.wait("first"), rates.wait("1")) == (60, 60, 60)
     assert rates.wait("0") == 0, "it was forgotten"
 
@@ -118,22 +112,30 @@ def ask(
     headers: Sequence[tuple[str, str]] = (),
     *,
     method: str = "GET",
-    body: bytes = b"",
+    body: bytes | Sequence[bytes] = b"",
     host: str = "localhost",
-    address: str = "127.0.0.1",
+    address: str | None = "127.0.0.1",
     query: str = "",
+    raw: str = "",
 ) -> tuple[int, dict[str, str], str]:
-    """The status, headers and sentence of an answer to a request that no client would send."""
+    """The status, headers and sentence of an answer to a request that no client would send.
+
+    A body may consist of several messages. A request without an address comes through a local socket.
+    """
     sent: list[Message] = []
-    messages = [{"type": "http.request", "body": body, "more_body": False}]
+    parts = [body] if isinstance(body, bytes) else body
+    messages = [
+        {"type": "http.request", "body": part, "more_body": number < len(parts)}
+        for number, part in enumerate(parts, 1)
+    ]
     scope = {
         "type": "http",
         "method": method,
         "path": path,
-        "raw_path": path.encode(),
+        "raw_path": (raw or path).encode(),
         "query_string": query.encode(),
         "headers": [(b"host", host.encode()), *((a.encode(), b.encode()) for a, b in headers)],
-        "client": (address, 1),
+        "client": address and (address, 1),
         "server": ("localhost", 80),
         "scheme": "http",
         "http_version": "1.1",
@@ -146,8 +148,13 @@ def ask(
     async def send(message: Message) -> None:
         sent.append(message)
 
-    asyncio.run(app(scope, receive, send))
+    async def answered() -> None:
+        await app(scope, receive, send)
+        assert asyncio.all_tasks() == {asyncio.current_task()}, "a request leaves no task behind"
+
+    asyncio.run(answered())
     start, *rest = sent
+    assert [each["type"] for each in sent].count("http.response.start") == 1
     found = {name.decode(): value.decode() for name, value in start["headers"]}
     text = b"".join(each.get("body", b"") for each in rest).decode()
     return start["status"], found, text
@@ -166,6 +173,14 @@ def ask(
         ([("content-encoding", "deflate")], 415),
         ([("content-encoding", "compress")], 415),
         ([("content-encoding", "utf-8")], 200),
+        ([("content-encoding", "identity, GZip")], 415),
+        ([("content-encoding", "identity"), ("content-encoding", "br")], 415),
+        ([("content-length", "0"), ("content-encoding", "identity")], 200),
+        ([("transfer-encoding", "chunked")], 200),
+        *(
+            ([("content-encoding", coding)], 415)
+            for coding in ("aes128gcm", "dcb", "dcz", "exi", "pack200-gzip")
+        ),
         ([("a", "")] * 99, 200),  # and the host
         ([("a", "")] * 100, 431),
         ([("a", "x" * ((16 << 10) - 14))], 200),  # with "host", "localhost" and "a"
@@ -180,6 +195,38 @@ def test_headers_of_requests(
     found, answered, _ = ask(guard(tokenizer, engine), headers=headers)
     assert found == status and answered["x-content-type-options"] == "nosniff"
     assert (answered.get("connection") == "close") == (status == 400)
+
+
+@pytest.mark.parametrize(
+    "name", ["host", "origin", "sec-fetch-site", "content-type", "content-length", "authorization"]
+)
+def test_a_header_that_a_proxy_may_understand_in_another_way_comes_once(
+    tokenizer: Tokenizer, engine: Echo, name: str
+) -> None:
+    app = guard(tokenizer, engine)
+    headers = [] if name == "host" else [(name, "1")]
+    assert ask(app, headers=headers)[0] == 200
+    status, _, text = ask(app, headers=[*headers, (name, "1")])
+    assert status == 400 and f"several headers {name.title()}" in text
+    assert ask(app, headers=[("x-api-key", "1")] * 2)[0] == 400
+    assert ask(app, headers=[("accept", "1")] * 2)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "raw", "status"),
+    [
+        ("localhost:80", "http://LOCALHOST:81/languages", 200),
+        ("localhost", "http://127.0.0.1/languages", 400),
+        ("localhost", "http:///languages", 400),
+        ("localhost", "http://u@localhost/languages", 400),
+        ("", "http://localhost/languages", 400),
+        ("u@localhost", "", 400),
+    ],
+)
+def test_the_hosts_of_a_request_are_the_same(
+    tokenizer: Tokenizer, engine: Echo, host: str, raw: str, status: int
+) -> None:
+    assert ask(guard(tokenizer, engine, local=False), host=host, raw=raw)[0] == status
 
 
 @pytest.mark.parametrize(
@@ -244,8 +291,15 @@ def test_bodies_are_counted_while_they_arrive(tokenizer: Tokenizer, engine: Echo
     app = guard(tokenizer, engine, body=12, document=20)
     fits, long = b'{"q": "abc"}', b'{"q": "abcd"}'
     for body, status in ((fits, 200), (long, 413)):
-        found, _, text = ask(app, "/detect", method="POST", body=body)
-        assert found == status and ("exceeds 12 bytes" in text) == (status == 413)
+        for parts in (body, [body[:5], body[5:]], [b"", *(bytes([each]) for each in body), b""]):
+            found, _, text = ask(app, "/detect", method="POST", body=parts)
+            assert found == status and ("exceeds 12 bytes" in text) == (status == 413)
+    for path, limit in (("/translate_file", 20), ("/translate", 12), ("/detect", 12)):
+        length = [("content-length", str(limit + 1))]
+        found, _, text = ask(app, path, length, method="POST")
+        assert found == 413 and f"exceeds {limit} bytes" in text
+        length = [("content-length", str(limit))]
+        assert ask(app, path, length, method="POST", body=b"x" * limit)[0] == 400
 
 
 def test_keys_come_in_headers_queries_and_small_bodies(
@@ -278,9 +332,15 @@ def test_keys_come_in_headers_queries_and_small_bodies(
         ("/health", 200),
     ):
         assert ask(app, path, address="192.0.2.1")[0] == status, path
-    large = json.dumps({"q": "x" * (128 << 10), "api_key": key}).encode()
-    length = [("content-length", str(len(large)))]
-    assert ask(app, "/detect", length, body=large, **post)[0] == 401
+    whole = json.dumps({"q": "x", "api_key": key}).encode()
+    for size, status in ((128 << 10, 200), ((128 << 10) + 1, 401)):
+        large = whole.ljust(size)
+        for headers in ([("content-length", str(size))], [("transfer-encoding", "chunked")]):
+            for parts in (large, [large[:10], large[10:99], large[99:]]):
+                found, _, text = ask(app, "/detect", headers, body=parts, **post)
+                assert found == status and ("language" in text) == (status == 200)
+    # A body that ends with the connection.
+    assert ask(app, "/detect", body=[], **post)[0] == 401
 
 
 def test_addresses_and_keys_have_rates(tokenizer: Tokenizer, engine: Echo, tmp_path: Path) -> None:
@@ -299,8 +359,95 @@ def test_addresses_and_keys_have_rates(tokenizer: Tokenizer, engine: Echo, tmp_p
     assert statuses("127.0.0.1", 1) == [200]
     _, headers, text = ask(app, headers=[own])
     assert headers["retry-after"] == "20" and "Try again in 20 seconds" in text
-    assert statuses("nonsense", 3) == [200, 200, 429]
+    assert statuses("nonsense", 3) + statuses("other", 1) == [200, 200, 429, 200]
     assert [ask(app, "/health", address="192.0.2.1")[0] for _ in range(3)] == [200] * 3
+    assert [ask(app, address=None)[0] for _ in range(3)] == [200] * 3, "a local socket"
+
+
+def test_requests_are_counted_by_route(tokenizer: Tokenizer, engine: Echo) -> None:
+    app = guard(tokenizer, engine)
+    for path, status, route in (
+        *((path, 400, path) for path in ("/translate", "/translate_file", "/attention", "/detect")),
+        *((path, 200, path) for path in ("/", "/health", "/languages", "/page.js")),
+        *((path, 200, "other") for path in ("/metrics", "/docs", "/openapi.json")),
+        ("/secret", 404, "other"),
+    ):
+        before = app.service.metrics.text().decode().split("\n")
+        assert ask(app, path, method="POST" if status == 400 else "GET")[0] == status
+        new = [
+            line for line in app.service.metrics.text().decode().split("\n") if line not in before
+        ]
+        counts = f'transduce_requests_total{{route="{route}",status="{status}"}}'
+        seconds = f'transduce_request_seconds_sum{{route="{route}"}}'
+        assert any(line.startswith(f"{counts} ") for line in new), path
+        assert [0 < float(line.split()[1]) < 60 for line in new if line.startswith(seconds)] == [
+            True
+        ]
+
+
+def test_what_an_application_raises_is_answered_once_and_logged_without_its_message(
+    tokenizer: Tokenizer, engine: Echo, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = guard(tokenizer, engine)
+
+    def failing(begins: bool, error: BaseException | None) -> ASGIApp:
+        async def fail(_: object, __: object, send: Send) -> None:
+            if begins:
+                await send({"type": "http.response.start", "status": 200})
+            if error:
+                raise error
+
+        return fail
+
+    for error, status, logged in (
+        (HTTPException(418, "Tea."), 418, ""),
+        (asyncio.CancelledError(), 503, ""),
+        (UserError("secret"), 400, "UserError in test_access.py, line "),
+        (ValueError("secret"), 500, "ValueError in test_access.py, line "),
+    ):
+        for begins in (False, True):
+            caplog.clear()
+            app.app = failing(begins, error)
+            found, headers, _ = ask(app)
+            assert found == (200 if begins else status)
+            assert headers["x-content-type-options"] == "nosniff"
+            assert len(caplog.records) == bool(logged)
+            assert logged in caplog.text and "secret" not in caplog.text
+    app.app = failing(begins=False, error=None)
+    with pytest.raises(ValueError, match="not enough values to unpack"):
+        ask(app)  # without an answer; uvicorn answers with status 500
+    assert 'route="/languages",status="500"} 2.0' in app.service.metrics.text().decode()
+
+
+def test_only_uploads_wait_for_the_place_of_an_upload(tokenizer: Tokenizer, engine: Echo) -> None:
+    app = guard(tokenizer, engine, uploads=1, queue=1)
+    with app.service.batcher.place():
+        for path, method, status in (
+            ("/translate", "POST", 503),
+            ("/translate_file", "POST", 503),
+            ("/attention", "POST", 503),
+            ("/translate", "GET", 405),
+            ("/detect", "POST", 400),
+            ("/languages", "GET", 200),
+        ):
+            found, headers, _ = ask(app, path, method=method)
+            assert found == status and ("retry-after" in headers) == (status == 503)
+
+    async def upload() -> list[int]:
+        statuses = list[int]()
+        async with app.uploads:
+            for path, method in (
+                ("/translate_file", "POST"),
+                ("/translate_file", "GET"),
+                ("/translate", "POST"),
+            ):
+                found = await asyncio.to_thread(ask, app, path, method=method)
+                statuses.append(found[0])
+                if found[0] == 503:
+                    assert found[1]["retry-after"] == "5" and "other documents" in found[2]
+        return statuses
+
+    assert asyncio.run(upload()) == [503, 405, 400]
 
 
 @pytest.mark.parametrize(
@@ -324,10 +471,19 @@ def test_addresses_and_keys_have_rates(tokenizer: Tokenizer, engine: Echo, tmp_p
         (ValueError("secret"), 500, "Internal server error. The server has logged the error."),
     ],
 )
-def test_answers_to_errors(error: BaseException, status: int, sentence: str) -> None:
+def test_answers_to_errors(
+    error: BaseException, status: int, sentence: str, caplog: pytest.LogCaptureFixture
+) -> None:
     found = answer(error)
     assert (found.status_code, json.loads(found.body)) == (status, {"error": sentence})
-    assert ("retry-after" in found.headers) == isinstance(error, asyncio.CancelledError)
+    retry = "5" if isinstance(error, asyncio.CancelledError) else None
+    assert found.headers.get("retry-after") == retry
+    logged = ["Secret."] if isinstance(error, UnusableModelError) else []
+    assert [each.getMessage() for each in caplog.records] == logged
+
+
+def test_headers_of_a_refusal_are_sent() -> None:
+    assert answer(HTTPException(503, "No.", {"Retry-After": "7"})).headers["retry-after"] == "7"
 
 
 @pytest.mark.parametrize(

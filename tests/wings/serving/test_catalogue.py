@@ -78,6 +78,8 @@ def test_folders_may_have_names(tmp_path, monkeypatch):
         ("a=b", Path("a=b")),
         (tmp_path.name, Path()),
     ]
+    assert named_folders(["x/" + "a" * 65]) == [("a" * 64, Path("x/" + "a" * 65))]
+    assert named_folders(["new=a=c"]) == [("new", Path("a=c"))]
     for wrong, remedy in (
         ("=x", "Use a name"),
         ("n w=x", "Use a name"),
@@ -88,3 +90,98 @@ def test_folders_may_have_names(tmp_path, monkeypatch):
         with pytest.raises(UserError, match="neither a folder nor NAME=FOLDER") as error:
             named_folders([wrong])
         assert error.value.hint and remedy in error.value.hint.text
+
+
+def names(catalogue: Catalogue, source: str, target: str) -> list[str]:
+    return [f"{hop.model.name} {hop.direction}" for hop in catalogue.route(source, target)]
+
+
+def test_variants_of_a_language_are_translated_if_a_model_does_it():
+    same = Catalogue([model_of("a", "pt_BR-en", "pt_BR-de")])
+    assert names(same, "pt-BR", "pt-PT") == []
+    direct = Catalogue([model_of("a", "pt_BR-pt_PT")])
+    assert names(direct, "pt-BR", "pt-PT") == ["a pt_BR-pt_PT"]
+    through = Catalogue([model_of("a", "pt_BR-en"), model_of("b", "en-pt_PT")])
+    assert names(through, "pt-BR", "pt-PT") == ["a pt_BR-en", "b en-pt_PT"]
+    assert names(through, "pt_br", "PT-BR") == []
+
+
+def test_the_code_that_is_translated_into_the_target_is_chosen():
+    default = Catalogue([model_of("a", "en-de"), model_of("b", "en_GB-fr"), model_of("c", "de-it")])
+    assert names(default, "en-US", "fr") == ["b en_GB-fr"]
+    assert names(default, "en-GB", "de-AT") == ["a en-de"]
+    assert names(default, "en-US", "it-CH") == ["a en-de", "c de-it"]
+    assert default.sources("it-CH") == ["de", "en"] and default.sources("fr") == ["en_GB"]
+    assert [default.kept(code) for code in ("de-AT", "en-GB", "it", "fr")] == [
+        "de",
+        "en_GB",
+        "",
+        "",
+    ]
+    assert default.codes == ["en", "en_GB", "de", "fr", "it"]
+
+
+@pytest.mark.parametrize(
+    ("german", "french", "pivot"), [(40.0, 50.0, "fr"), (50.0, 40.0, "de"), (0.0, 50.0, "fr")]
+)
+def test_the_better_pivot_is_chosen(german: float, french: float, pivot: str):
+    """A direction that was not measured counts as the worst."""
+    models = []
+    for code, value in (("de", german), ("fr", french)):
+        directions = f"en-{code}", f"{code}-it"
+        scores = Scores(quality=dict.fromkeys(directions, value) if value else {})
+        models.append(model_of(code, *directions, scores=scores))
+    for ordered in (models, models[::-1]):
+        assert [hop.model.name for hop in Catalogue(ordered).route("en", "it")] == [pivot] * 2
+
+
+def test_what_no_model_translates_is_refused_with_what_models_translate():
+    catalogues = Catalogues([model_of("a", "en-de", "de-fr"), model_of("b", "en-de")])
+    listed = "GET /languages lists the"
+    for name, refused, said in (
+        *(
+            ("", pair, f"No model translates '{pair[0]}' to '{pair[1]}'. {listed} language pairs.")
+            for pair in (("de", "en"), ("it", "de"), ("it", "it-x"))
+        ),
+        ("", ("", "xx"), f"No model translates into 'xx'. {listed} languages."),
+        (
+            "b",
+            ("de", "en"),
+            "No model with the name b translates 'de' to 'en'. Choose one of its directions: en-de.",
+        ),
+        (
+            "a",
+            ("", "en"),
+            "No model with the name a translates into 'en'. Choose one of its directions: en-de, de-fr.",
+        ),
+    ):
+        source, target = refused
+        chosen = catalogues.choose(name)
+        with pytest.raises(UserError) as error:
+            chosen.route(source, target) if source else chosen.sources(target)
+        assert str(error.value) == said
+    with pytest.raises(UserError) as error:
+        catalogues.choose("x" * 99)
+    assert str(error.value) == f"There is no model with the name '{'x' * 64}'. Choose one of a, b."
+    assert catalogues.names == ["a", "b"] and catalogues.choose("") is catalogues.default
+
+
+def test_models_of_one_name_share_no_direction():
+    assert not Catalogues([model_of("a", "en-de"), model_of("a", "de-en")]).has_choice
+    assert Catalogues([model_of("a", "en-de"), model_of("b", "de-en", "en-de")]).has_choice
+    both = Catalogues([model_of("a", "en-de"), model_of("a", "de-en", "de-fr")])
+    assert both.names == ["a"] and len(both.choose("a").route("en", "fr")) == 2
+    with pytest.raises(UserError) as error:
+        Catalogues([model_of("a", "en-de"), model_of("a", "fr-en", "en-de")])
+    assert str(error.value) == (
+        "/a and /a both translate en to de, and have the name a. "
+        "Give one of them another name, such as new=/a."
+    )
+
+
+def test_directions_without_training_are_sorted():
+    names = ["en-cs", "en-es", "en-fr", "en-it", "en-pl", "en-sv"]
+    routes = {name: {"direct": 9.0, "de": 1.0} for name in reversed(names)}
+    trained = ["en-de", *(f"de-{name[3:]}" for name in names)]
+    default = Catalogue([model_of("a", *trained, scores=Scores(routes=routes))])
+    assert [str(each) for each in default.directions] == [*trained, *names]

@@ -1,5 +1,7 @@
 """Tests of transduce/wings/serving/downloads.py."""
 
+import re
+
 import pytest
 
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
@@ -15,11 +17,18 @@ def test_documents_are_forgotten() -> None:
         b"1",
         b"2",
     ]
-    assert kept.get(second).name == "1.zu.txt"
+    assert kept.get(second).name == "1.zu.txt" and len({first, second, third}) == 3
     assert (
         kept.get(kept.add("a\\..\\b.vtt", "zu", b"")).name
         == kept.get(kept.add("../b.vtt", "zu", b"")).name
         == "b.zu.vtt"
     )
-    now = 11.0
-    assert kept.get(second) is kept.get(third) is None
+    now = 10.0
+    fourth = kept.add("A.TXT", "zu", b"3")
+    assert re.fullmatch(r"[\w-]{22}\.txt", fourth), "128 random bits"
+    assert kept.get(fourth).name == "A.zu.TXT"
+    fifth = kept.add("b.vtt", "zu", b"4")
+    now = 20.0
+    assert kept.get(fourth) and kept.get(fifth), "until the last second"
+    now = 20.1
+    assert kept.get(fourth) is kept.get(fifth) is None and not kept.kept

@@ -1,13 +1,16 @@
 """Tests of transduce/wings/serving/keys.py."""
 
+import os
 import re
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from command_line import run
 from servers import Echo
+from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
@@ -119,6 +122,76 @@ def test_key_file_by_hand(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     for missing in (tmp_path / "none", tmp_path):
         assert run(capsys, "serve", tmp_path, "--keys", missing)[0] == 2
     assert run(capsys, "serve", "--new-key", "alice", "--keys", tmp_path)[0] == 2
+
+
+def test_mistakes_in_a_file_of_keys_have_their_line(tmp_path: Path) -> None:
+    file = tmp_path / "the keys"
+    line = f"alice\t{'0' * 64}\n"
+    add = f"transduce serve --new-key NAME --keys '{file}'"
+    for content, said in (
+        (f"# a comment\n\n{line}bob\n", f"{file}:4: expected a name, a TAB and a hash. "),
+        (f"{line}bob\t{'0' * 63}\n", f"{file}:2: expected a name, a TAB and a hash. "),
+        (f"{line} \t \n{line}", f"{file}:3: alice has two keys. Remove one of the lines."),
+        ("\n# none\n", f"{file} holds no key. Add one with `{add}`."),
+    ):
+        file.write_text(content)
+        with pytest.raises(UserError) as error:
+            Keys(file)
+        assert str(error.value).startswith(said)
+        assert (add in str(error.value)) == ("two keys" not in said)
+    file.write_text(f"{line}# bob\tx\ncarol\t{'1' * 64}\n")
+    assert bool(Keys(file)) and not Keys() and Keys().owner("x") is None
+
+
+def test_names_of_keys(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    for name in ("a" * 64, "a.b_c@d-e", "é", "a"):
+        key = add_key(file, name)
+        assert Keys(file).owner(key) == name
+    for name in ("a" * 65, "", "a b", "a\t", "a/b", "#a"):
+        with pytest.raises(UserError, match="Use at most 64 characters"):
+            add_key(file, name)
+    with pytest.raises(UserError, match="keys: a has a key already"):
+        add_key(file, "a")
+    assert add_key(file, "aa")  # a name may begin as another one
+    with pytest.raises(UserError, match=r"none/keys can't be written: No such file or directory\."):
+        add_key(tmp_path / "none" / "keys", "a")
+
+
+def test_each_change_of_a_file_of_keys_is_noticed(tmp_path: Path) -> None:
+    """Another file of the same size and time, another size, or another time."""
+    file, other = tmp_path / "keys", tmp_path / "other"
+    added = {name: add_key(tmp_path / name, name) for name in ("ann", "bob", "carol")}
+    times = (10**9, 10**9)
+
+    def write(path: Path, name: str) -> None:
+        path.write_bytes((tmp_path / name).read_bytes())
+        os.utime(path, times)
+
+    write(file, "ann")
+    keys = Keys(file)
+    write(other, "bob")
+    other.rename(file)
+    assert (keys.owner(added["ann"]), keys.owner(added["bob"])) == (None, "bob")
+    write(file, "carol")
+    assert (keys.owner(added["bob"]), keys.owner(added["carol"])) == (None, "carol")
+    write(file, "ann")
+    assert keys.owner(added["ann"]) == "ann"
+    times = (10**9, 10**9 + 1)
+    write(file, "bob")
+    assert (keys.owner(added["ann"]), keys.owner(added["bob"])) == (None, "bob")
+
+
+def test_keys_may_come_from_a_pipe(tmp_path: Path) -> None:
+    """It can be read only once."""
+    key = add_key(tmp_path / "keys", "alice")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as writer:
+        writer.submit(pipe.write_bytes, (tmp_path / "keys").read_bytes())
+        keys = Keys(pipe)
+    os.utime(pipe, (1, 1))
+    assert keys.owner(key) == "alice"
 
 
 def test_changed_key_file_is_read_again(

@@ -1,5 +1,6 @@
 """Tests of transduce/wings/serving/languages.py."""
 
+from types import SimpleNamespace
 from unicodedata import normalize
 
 import pytest
@@ -65,6 +66,22 @@ def test_a_text_in_another_language_does_not_refuse_the_others() -> None:
     for texts in ([french], [french, french], [french, "12", ""]):
         with pytest.raises(UserError, match=r"looks like French.* translates English, German"):
             detector.choose(texts, ["en", "de"])
+
+
+def test_the_target_language_is_kept_if_the_texts_together_look_like_it() -> None:
+    english, german = "The dog runs over the street and barks.", "Ein Hund rennt über die Straße."
+    detector = Detector(["en", "de"])
+    for texts, expected in (
+        ([german], "de"),
+        ([german, german], "de de"),
+        ([german, german, english], "de de en"),
+        ([german, "OK"], "de en"),
+        (["12", german], "und de"),
+        ([english, english, english, german], "en en en en"),
+    ):
+        found = detector.choose(texts, ["en"], "de")
+        assert [each.language for each in found] == expected.split()
+    assert found[-1].confidence == 0
 
 
 def test_decomposed_letters_do_not_change_the_language() -> None:
@@ -146,6 +163,8 @@ def test_languages_are_listed_if_they_are_likely_or_translated() -> None:
     assert Ranked({}, fr=0.75, it=0.2).detect("x") == [("fr", 75.0), ("it", 20.0)]
     assert Ranked({}, fr=0.009, it=0.008).detect("x") == [("fr", 0.9)], "the likeliest of all"
     assert Ranked(labels).detect("1") == [("und", 0.0)]
+    # A language of the server that has no probability is no reason to leave out others.
+    assert Ranked({"en": "en"}, fr=0.6, it=0.4).detect("x") == [("fr", 60.0), ("it", 40.0)]
 
 
 @pytest.mark.parametrize(
@@ -161,6 +180,15 @@ def test_languages_are_listed_if_they_are_likely_or_translated() -> None:
         ({"fr": 0.8, "en": 0.2}, "en de", "de", "fr", ("en", 20.0)),
         ({"fr": 0.8, "en": 0.1}, "en rm", "", "", ("rm", 0.0)),
         ({"fr": 0.8}, "rm", "", "", ("rm", 0.0)),
+        ({"fr": 0.8, "en": 0.15}, "en rm", "", "", ("rm", 0.0)),
+        ({"fr": 0.7, "en": 0.15}, "en rm", "", "", ("en", 17.6)),
+        ({"fr": 0.8, "en": 0.1}, "en rm", "en", "", ("en", 11.1)),
+        ({"fr": 0.8, "en": 0.1}, "en rm co", "", "", ("en", 11.1)),
+        ({"en": 0.5, "de": 0.1}, "en de", "de", "", ("en", 83.3)),  # five times as likely
+        ({"en": 0.2, "de": 0.04}, "en de", "de", "", ("en", 83.3)),
+        ({"fr": 0.5, "it": 0.4, "en": 0.1}, "en", "en", "fr", ("fr", 50.0)),
+        ({"fr": 0.5, "it": 0.4, "en": 0.1}, "en", "en", "it", ("en", 16.7)),
+        ({"en": 0.0, "fr": 1.0}, "en", "", "", ("en", 0.0)),
         ({}, "en de", "de", "", ("de", 0.0)),
         ({}, "en de", "", "", ("und", 0.0)),
     ],
@@ -197,6 +225,22 @@ def test_a_text_in_another_language_is_refused(
             detector.choose([text, text], among.split(), kept)
 
 
+def test_the_texts_of_a_request_are_read_together_without_those_in_other_languages() -> None:
+    detector = Ranked({"en": "en", "de": "de"})
+    ranks: dict[str, dict[str, float]] = {
+        "a b c d": {"fr": 0.9, "en": 0.001},
+        "German": {"de": 0.9, "en": 0.01},
+        "short": {"en": 0.5, "de": 0.4},
+        "German\nshort": {"de": 0.8, "en": 0.1},
+        "12": {},
+    }
+    detector._rank = ranks.__getitem__  # type: ignore[assignment]
+    found = detector.choose(["German", "a b c d", "short", "12"], ["en", "de"])
+    assert [each.language for each in found] == ["de", "de", "de", "und"]
+    assert [each.language for each in detector.choose(["short"], ["en", "de"])] == ["en"]
+    assert [each.language for each in detector.choose(["short", "12"], ["en"])] == ["en", "und"]
+
+
 def test_several_languages_that_are_not_known_are_not_told_apart() -> None:
     detector = Ranked({"en": "en"}, fr=0.8)
     with pytest.raises(UserError, match=r"can't tell Romansh, Corsican apart"):
@@ -205,18 +249,22 @@ def test_several_languages_that_are_not_known_are_not_told_apart() -> None:
 
 
 def test_only_the_beginning_of_a_text_is_read() -> None:
-    german = "Der Hund läuft über die Straße und bellt die Katze an. "
     detector = Detector(["en", "de"])
-    count = languages.DETECTION_CHARACTERS // len(german) + 1
-    english = "The dog runs over the street and barks at the cat. " * 3 * count
-    assert choose(detector, german * count + english, ["en", "de"]).language == "de"
-    assert choose(detector, english + german * count, ["en", "de"]).language == "en"
+    read: list[str] = []
+    detector._identifier = SimpleNamespace(rank=lambda text: read.append(text) or [("de", 1.0)])  # type: ignore[assignment,func-returns-value]
+    for length in (9_999, 10_000, 10_001, 50_000):
+        text = "Der Hund. " * 5_000
+        assert detector.detect(text[:length]) == [("de", 100.0)]
+        assert read.pop() == text[: min(length, 10_000)]
+    code = "2fd4e1c67a2d28fced849ee1bb76e7391b93eb12"
+    detector.detect(f"Der {code} Mu\u0308ller")
+    assert read.pop().split() == ["Der", "Müller"]
 
 
 def test_markup_has_no_language() -> None:
     text = "<p class='der die das'>The &quot;dog&quot;<br/>runs</p><!-- und die Katze -->"
     assert without_markup(text).split() == ["The", '"dog"', "runs"]
-    long = "a" * languages.DETECTION_MARKUP_CHARACTERS + "b"
+    long = "a" * 65_536 + "b"
     assert "b" not in without_markup(long) and len(without_markup(long)) == len(long) - 1
 
 

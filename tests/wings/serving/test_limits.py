@@ -278,6 +278,8 @@ def test_examples_of_the_description_are_true(tokenizer: Tokenizer, engine: Echo
             files = {"file": ("a.po", b'msgid "a"\nmsgstr ""')} if "file" in asked else None
             found = asking.request(method, path, data=fields or None, files=files).json()
             assert type(found) is type(expected)
+            if not asked or path == "/detect":  # no model translates
+                assert found == expected
             for mine, its in zip([found, expected], [expected, found], strict=True):
                 first, second = (
                     each[0] if isinstance(each, list) else each for each in (mine, its)
@@ -612,7 +614,8 @@ def test_limits_are_parsed() -> None:
     assert (
         limits_from([]) == Limits() and limits_from(["limits.body=999999999"]).body == 999_999_999
     )
-    for wrong in ("0", "-1", "1.5", "", "x", "1000000000", "00", "٣"):
+    assert limits_from(["limits.texts=010"]).texts == 10
+    for wrong in ("0", "-1", "1.5", "", "x", "1000000000", "00", "٣", "1=1"):
         with pytest.raises(
             UserError, match=r"limits.texts must be a whole number above zero of at most 9"
         ):
@@ -645,6 +648,36 @@ def test_what_is_no_size_of_memory_is_refused(text: str) -> None:
         UserError, match=re.escape(f"'{text}' is not a size. Write, for example, 500M or 4G.")
     ):
         memory_from(text)
+
+
+def test_limits_by_default() -> None:
+    """Changing one of them changes what proxies and clients of a server can rely on."""
+    mebibyte = 1_048_576
+    assert vars(Limits()) == {
+        "body": mebibyte,
+        "document": 4 * mebibyte,
+        "document_characters": 1_000_000,
+        "uploads": 32,
+        "depth": 8,
+        "texts": 256,
+        "characters": 20_000,
+        "beam_size": 8,
+        "alternatives": 7,
+        "terms": 64,
+        "term_characters": 200,
+        "queue": 256,
+        "queue_tokens": 60_000,
+        "wait": 20,
+        "batch_tokens": 1024,
+        "connections": 1024,
+        "body_seconds": 30,
+        "answer_seconds": 60,
+        "document_seconds": 600,
+        "documents": 64,
+        "drain_seconds": 25,
+        "per_key": 1200,
+        "per_address": 1200,
+    }
 
 
 def test_limits_are_shown_in_a_table() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import os
 import shutil
 import threading
 import weakref
@@ -24,6 +25,7 @@ from transduce.decoding.directions import Scores
 from transduce.decoding.loading import load
 from transduce.decoding.translator import Translator
 from transduce.system.errors import UnusableModelError, UserError
+from transduce.system.files import digest, read_manifest
 from variants import slow
 from waiting import PATIENCE, wait_for
 
@@ -439,3 +441,61 @@ def test_a_replaced_version_counts_until_its_last_request(versions, tmp_path):
 
     with client(store) as asking:
         asking.portal.call(replace)
+
+
+# -- versions
+
+
+def test_a_version_counts_the_network_that_draws_attention(versions, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(versions[0], folder)
+    state = State.of(folder)
+    version = Version(state, load(folder, engine="torch"))
+    [direction] = version.loaded.directions
+    before = version.weight_bytes
+    assert before == version.loaded.weight_bytes > 0
+    picture = version.attention(direction, "ka lo")
+    assert version.weight_bytes == 2 * before, "a second copy of the weights"
+    copy_into(folder, versions[1])
+    assert version.attention(direction, "ka lo") == picture, "the network is kept"
+    other = Version(state, version.loaded)
+    with pytest.raises(UnusableModelError, match="has changed since it was loaded"):
+        other.attention(direction, "ka lo")
+    (folder / "model.safetensors").write_bytes(b"")
+    damaged = Version(State.of(folder), version.loaded)
+    with pytest.raises(UnusableModelError):
+        damaged.attention(direction, "ka lo")
+
+
+def test_translators_of_a_version_are_made_once(versions):
+    version = Version(State.of(versions[0]), load(versions[0], engine="torch"))
+    [direction] = version.loaded.directions
+    first = version.translator(direction, 3)
+    assert version.translator(direction, 3) is first and first.config.beam_size == 3
+    other = version.translator(direction, 4)
+    assert other.config.beam_size == 4 and other.engine is first.engine
+
+
+def test_the_state_of_a_folder_changes_with_its_files(versions, tmp_path):
+    folder, link = tmp_path / "model", tmp_path / "link"
+    shutil.copytree(versions[0], folder)
+    link.symlink_to("model")
+    state = State.of(link)
+    assert state == State.of(folder) == State(folder, digest(folder / "manifest.json"))
+    files = {name: size for name, size, _ in state.files()}
+    assert files["model.safetensors"] == (folder / "model.safetensors").stat().st_size
+    assert files.keys() == read_manifest(folder).keys()
+    before = state.files()
+    os.utime(folder / "model.safetensors", (1, 1))
+    [changed] = {*state.files()} - {*before}
+    assert changed == ("model.safetensors", files["model.safetensors"], 10**9)
+    (folder / "model.safetensors").unlink()
+    assert len(state.files()) == len(before) - 1, "a file that has not arrived"
+    (folder / "manifest.json").unlink()
+    assert State.of(link) == State(folder, "")
+
+
+def test_a_model_is_described_without_its_weights(versions):
+    found = summarize(versions[0])
+    assert [str(each) for each in found.directions] == ["ka-zu"] and found.scores == Scores()
+    assert found.weight_bytes == (versions[0] / "model.safetensors").stat().st_size

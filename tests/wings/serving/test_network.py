@@ -1,7 +1,10 @@
 """Tests of transduce/wings/serving/network.py."""
 
 import asyncio
+import logging
+import signal
 import socket
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -13,12 +16,10 @@ from servers import Echo
 from transduce.tokens.tokenizer import Tokenizer
 
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
-from starlette.datastructures import URL, Headers
 from starlette.exceptions import HTTPException
 
 from requests_of_tests import WORDED, client, guard
 from transduce.wings.serving import network
-from transduce.wings.serving.addresses import public_url
 from transduce.wings.serving.limits import Limits
 
 
@@ -40,77 +41,6 @@ def test_a_proxy_says_under_which_path_it_serves(tokenizer: Tokenizer, engine: E
             urls.append(answer.json()["translatedFileUrl"])
             assert asking.get(urls[-1].replace("/tr/", "/")).status_code == 200
     assert [url.startswith("http://localhost/tr/download_file/") for url in urls] == [True, False]
-
-
-FOR = {"X-Forwarded-For": "203.0.113.7"}
-CHAIN = {"X-Forwarded-For": "198.51.100.1, 203.0.113.7, 192.0.2.8"}  # the first one may be invented
-HOSTILE = (
-    'evil"<>',
-    "a b",
-    "a/b",
-    "a@b",
-    "a?b",
-    "a#b",
-    "a:b",
-    "a:123456",
-    "[::1]b",
-    "\u00e4",
-    "a\\b",
-    "",
-)
-
-
-@pytest.mark.parametrize(
-    ("headers", "expected"),
-    [
-        ({}, "http://localhost:5000"),
-        ({"X-Forwarded-Host": "t.example"}, "http://t.example"),
-        ({"X-Forwarded-Host": "t.example", "X-Forwarded-Proto": "HTTPS"}, "https://t.example"),
-        ({"X-Forwarded-Proto": "https, http"}, "https://localhost:5000"),
-        ({"X-Forwarded-Host": "[2001:db8::1]:81"}, "http://[2001:db8::1]:81"),
-        ({"X-Forwarded-Host": "t.example", "X-Forwarded-Port": "8443"}, "http://t.example:8443"),
-        ({"X-Forwarded-Host": "t.example:81", "X-Forwarded-Port": "82"}, "http://t.example:82"),
-        ({"X-Forwarded-Proto": "https", "X-Forwarded-Port": "443"}, "https://localhost"),
-        ({"X-Forwarded-Proto": "https,http", "X-Forwarded-Port": "80"}, "https://localhost"),
-        ({"X-Forwarded-Proto": "gopher"}, "http://localhost:5000"),
-        ({"X-Forwarded-Port": "a"}, "http://localhost:5000"),
-        ({"X-Forwarded-Prefix": "/a/, /b"}, "http://localhost:5000/a/b"),
-        ({"X-Forwarded-Prefix": "//evil.example"}, "http://localhost:5000"),
-        ({"X-Forwarded-Prefix": "/a/../b"}, "http://localhost:5000"),
-        (CHAIN | {"X-Forwarded-Proto": "http, https, http"}, "https://localhost:5000"),
-        (CHAIN | {"X-Forwarded-Host": "evil.example, t.example, inner"}, "http://t.example"),
-        (
-            {"Forwarded": "for=203.0.113.7;proto=https;host=t.example, for=192.0.2.8;proto=http"},
-            "https://t.example",
-        ),
-        ({"Forwarded": 'For="[2001:db8::1]:99"; Host="t.example:81"'}, "http://t.example:81"),
-        ({"Forwarded": "host=a.example", "X-Forwarded-Host": "t.example"}, "http://t.example"),
-        *(({"X-Forwarded-Host": host}, "http://localhost:5000") for host in HOSTILE),
-        *(({"Forwarded": f'host="{host}"'}, "http://localhost:5000") for host in HOSTILE),
-    ],
-)
-def test_documents_are_downloaded_from_the_address_that_the_client_uses(
-    headers: dict[str, str], expected: str
-) -> None:
-    sent = {**({} if "Forwarded" in headers else FOR), **headers, "Host": "localhost:5000"}
-    raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in sent.items()]
-    for address, found in (("192.0.2.9", expected), ("192.0.2.77", "http://localhost:5000")):
-        scope = {
-            "type": "http",
-            "headers": raw,
-            "client": (address, 1),
-            "raw_path": b"/a",
-            "path": "/a",
-            "scheme": "http",
-        }
-        urls = []
-
-        async def app(scope: Any, *_: object) -> None:
-            url = URL(scope=scope)
-            urls.append(public_url(url, Headers(scope=scope)))  # noqa: B023
-
-        asyncio.run(network._only_from(["192.0.2.8/31"], app)(scope, None, None))  # type: ignore[arg-type]
-        assert urls == [f"{found}/a"]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +78,10 @@ def test_a_client_that_does_not_read_is_cut_off(monkeypatch: Any, capsys: Any) -
     monkeypatch.setattr(network, "server", lambda _, limits, __: begun.append(limits) or quiet)
     monkeypatch.setattr(network, "_connections", lambda _: 7)
     monkeypatch.setattr(network.signal, "signal", lambda *_: None)
-    monkeypatch.setattr(network.gc, "freeze", lambda: None)
+    collector = SimpleNamespace(
+        collect=lambda: begun.append("collect"), freeze=lambda: begun.append("freeze")
+    )
+    monkeypatch.setattr(network, "gc", collector)
     for seconds, milliseconds in ((5, 5000), (10**9, 2**31 - 1)):
         with socket.socket() as listening:
             limits = Limits(answer_seconds=seconds, connections=9)
@@ -156,9 +89,73 @@ def test_a_client_that_does_not_read_is_cut_off(monkeypatch: Any, capsys: Any) -
             option = socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT
             assert listening.getsockopt(*option) == milliseconds
             assert begun[-1] == [listening] and begun[-2].connections == 7
+            assert begun[-4:-2] == ["collect", "freeze"]
     assert "Only 7 connections are possible" in capsys.readouterr().err
     network.run(lambda *_: None, socket.socket(), Limits(connections=7), [])  # type: ignore[arg-type,return-value]
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("hangs_up", [True, False], ids=["SIGHUP", "nohup"])
+def test_signals_end_the_server_of_the_main_thread(monkeypatch: Any, hangs_up: bool) -> None:
+    handlers: dict[int, Any] = {}
+
+    def interrupted(**_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(network, "server", lambda *_: SimpleNamespace(run=interrupted))
+    monkeypatch.setattr(network, "gc", SimpleNamespace(collect=int, freeze=int))
+    default = signal.SIG_DFL if hangs_up else signal.SIG_IGN
+    fake = SimpleNamespace(
+        SIG_DFL=signal.SIG_DFL,
+        SIGTERM=signal.SIGTERM,
+        SIGHUP=signal.SIGHUP,
+        default_int_handler=signal.default_int_handler,
+        signal=handlers.__setitem__,
+        getsignal=lambda number: default if number == signal.SIGHUP else None,
+        raise_signal=lambda number: number,
+    )
+    monkeypatch.setattr(network, "signal", fake)
+
+    def run() -> None:
+        with socket.socket() as listening:
+            network.run(lambda *_: None, listening, Limits(), [])  # type: ignore[arg-type,return-value]
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert not handlers, "only the main thread handles signals"
+    run()
+    hangup = handlers.pop(signal.SIGHUP, None)
+    assert handlers == {signal.SIGTERM: signal.default_int_handler}
+    assert hangup(signal.SIGHUP, None) == signal.SIGTERM if hangs_up else hangup is None
+
+
+def test_uvicorn_is_configured_for_clients_that_are_not_trusted() -> None:
+    closing: list[Any] = []
+
+    async def app(_: Any, __: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def send(message: Any) -> None:
+        closing.extend(message.get("headers", []))
+
+    limits = Limits(connections=9, drain_seconds=8, body_seconds=7)
+    found = network.server(app, limits, [])
+    config = found.config
+    assert config.backlog == 9 and config.limit_concurrency == 10
+    assert config.timeout_graceful_shutdown == 8
+    assert config.h11_max_incomplete_event_size == 16 << 10
+    assert (config.http, config.ws) == ("h11", "none")
+    assert not (config.access_log or config.server_header or config.proxy_headers)
+    # Neither uvicorn nor the reader of forms logs what clients send.
+    for name in ("uvicorn.error", "python_multipart"):
+        assert logging.getLogger(name).getEffectiveLevel() >= logging.ERROR
+    assert logging.getLogger("python_multipart").level == logging.CRITICAL
+    scope = {"type": "http", "headers": [], "raw_path": b"/", "client": None, "path": "/"}
+    for found.should_exit in (False, True):
+        asyncio.run(config.app(scope, None, send))
+        assert closing == ([(b"connection", b"close")] if found.should_exit else [])
 
 
 def conversation(
@@ -224,6 +221,32 @@ def test_an_answer_ends_when_the_body_has_arrived() -> None:
     assert conversation([], closing=True) == [[], closing, WHOLE]
 
 
+def test_an_answer_ends_when_the_server_does_not_wait_any_longer() -> None:
+    sent: list[Any] = []
+
+    async def app(_: Any, __: Any, send: Any) -> None:
+        await send(WHOLE)
+
+    async def receive() -> Any:
+        asyncio.current_task().cancel()  # type: ignore[union-attr]
+        await asyncio.sleep(60)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    bodies = network._Bodies(app, 60, lambda: False)
+    scope = {"type": "http", "headers": [(b"content-length", b"1")]}
+    asyncio.run(bodies(scope, receive, send))
+    assert sent == [PART, END]
+    seen: list[Any] = []
+
+    async def other(*arguments: Any) -> None:
+        seen.extend(arguments)
+
+    asyncio.run(network._Bodies(other, 60, lambda: False)({"type": "lifespan"}, receive, send))
+    assert seen == [{"type": "lifespan"}, receive, send]
+
+
 def test_a_late_body_is_refused() -> None:
     sentence = "The request did not arrive within 0.2 seconds. Send a shorter one."
     late = (408, sentence, {"Connection": "close"})
@@ -261,17 +284,37 @@ def test_a_server_that_ends_accepts_who_waits(monkeypatch: Any) -> None:
         now += seconds
 
     monkeypatch.setattr(network.uvicorn.Server, "shutdown", ends)
+    given: list[Any] = []
     monkeypatch.setattr(network, "asyncio", SimpleNamespace(sleep=passes))
     monkeypatch.setattr(network, "time", SimpleNamespace(monotonic=lambda: now))
     server: Any = network._Server.__new__(network._Server)
     server.servers = [SimpleNamespace(close=lambda: ended.append("close"))]
     for waiting, seconds in ((0, 0.2), (3, 0.23), (1000, 1.2)):
         now, left = 0.0, iter([True] * waiting)
-        select = SimpleNamespace(select=lambda *_, left=left: [next(left, False)])
-        monkeypatch.setattr(network, "select", select)
+
+        def waits(*arguments: Any, left: Any = left) -> list[Any]:
+            given.append(arguments)
+            return [next(left, False)]
+
+        monkeypatch.setattr(network, "select", SimpleNamespace(select=waits))
         asyncio.run(server.shutdown(["socket"]))
+        assert given[-1] == (["socket"], [], [], 0), "at once"
         assert now == pytest.approx(seconds, abs=0.011)
         assert ended[-2:] == ["close", "shutdown"]
+    asyncio.run(server.shutdown())
+    assert given[-1] == ([], [], [], 0)
+
+
+def test_a_server_starts_with_a_handler_of_errors(monkeypatch: Any) -> None:
+    begun: list[Any] = []
+
+    async def begins(_: Any, sockets: Any) -> None:
+        begun.append((sockets, asyncio.get_running_loop().get_exception_handler()))
+
+    monkeypatch.setattr(network.uvicorn.Server, "startup", begins)
+    server: Any = network._Server.__new__(network._Server)
+    asyncio.run(server.startup(["socket"]))
+    assert begun == [(["socket"], network._log_unless_client)]
 
 
 def test_an_address_that_a_client_on_this_machine_claims_is_not_believed() -> None:
@@ -292,3 +335,25 @@ def test_an_address_that_a_client_on_this_machine_claims_is_not_believed() -> No
     }
     asyncio.run(config.loaded_app(scope, None, None))  # type: ignore[arg-type]
     assert [(each["client"], each["scheme"]) for each in seen] == [(("127.0.0.1", 9), "http")]
+
+
+@pytest.mark.parametrize(
+    ("sent", "path"),
+    [
+        ("/health", "/health"),
+        ("http://localhost:5000/health", "/health"),
+        ("HTTP://localhost", "/"),
+        ("/http://localhost/health", "/http://localhost/health"),
+    ],
+)
+def test_a_request_may_name_the_whole_address(sent: str, path: str) -> None:
+    seen: list[Any] = []
+
+    async def app(scope: Any, *_: Any) -> None:
+        seen.append(scope)
+
+    checked: Any = network._only_from([], app)
+    scope = {"type": "http", "headers": [], "raw_path": sent.encode(), "path": sent}
+    asyncio.run(checked(scope, None, None))
+    asyncio.run(checked({"type": "lifespan"}, None, None))
+    assert [each.get("path") for each in seen] == [path, None]

@@ -12,6 +12,8 @@ from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
+from pydantic import BaseModel
+
 from requests_of_tests import WORDED, client, guard
 from transduce.wings.serving import payload
 from transduce.wings.serving.languages import Detected
@@ -91,6 +93,11 @@ def form(*fields: tuple[str, str], end: str = "--xx--\r\n") -> bytes:
         (b" \n", "image/png", {}),
         (b'glossary={"a": "b"}', payload.FORM, {"glossary": {"a": "b"}}),
         (b"glossary=", payload.FORM, {}),
+        (b"glossary=a&glossary=b", payload.FORM, {"glossary": ["a", "b"]}),
+        (form(("glossary", '{"a": "b"}'), ("q", "")), MULTIPART, {"q": "", "glossary": {"a": "b"}}),
+        (b'{"q": "a", "x": null, "y": "", "z": 0, "w": false}', "", {"q": "a", "z": 0, "w": False}),
+        (b'{"q": null}', "", {"q": None}),
+        (b'{"q": "\\ud83d\\ude00"}', "", {"q": "\U0001f600"}),
     ],
 )
 def test_bodies_by_hand(body: bytes, kind: str, expected: dict[str, object]) -> None:
@@ -103,7 +110,13 @@ def test_bodies_by_hand(body: bytes, kind: str, expected: dict[str, object]) -> 
     [
         (b"x", "image/png", "Unsupported content type image/png. Send JSON,"),
         (b"x", "a" * 99, f"Unsupported content type {'a' * 64}. Send"),
+        (b"x", "text/html; charset=utf-8", "Unsupported content type text/html. Send JSON,"),
+        (b"x", "application/json/x", "Unsupported content type application/json/x. "),
         (b"[1]", "", "The JSON must be an object"),
+        (b"1", "", "The JSON must be an object"),
+        (b"[[[[[[[[[[]]]]]]]]]]", "", "The JSON exceeds 9 levels of nesting."),
+        (b"[" * 100_000, "", "The body is not JSON: maximum recursion depth exceeded"),
+        (b'{"q": "' + b"a" * 999, "", "The body is not JSON: Unterminated string starting at"),
         (b"{", "", "The body is not JSON"),
         (b'{"q": "\xff"}', "", "The body is not UTF-8 at byte 8."),
         (b'{"q": "\\ud800"}', "", "A text holds half a surrogate pair"),
@@ -112,6 +125,7 @@ def test_bodies_by_hand(body: bytes, kind: str, expected: dict[str, object]) -> 
         (form(*[("a", "b")] * 1001), MULTIPART, "The form has more than 1,000 fields"),
         (form(("q", "a"), end=""), MULTIPART, "The form can't be read"),
         (b"x", MULTIPART, "The form can't be read"),
+        (form(("q", "a")).replace(b'; name="q"', b""), MULTIPART, "The form can't be read"),
         (form(("q", "a")), "multipart/form-data", "names no boundary"),
         (form(("q", "a")), MULTIPART + "; charset=latin-1", "must be in UTF-8"),
         (form(("q", "X")).replace(b"X", b"\xff"), MULTIPART, "The form is not in UTF-8"),
@@ -170,6 +184,22 @@ def test_fields_are_validated_and_empty_ones_are_missing() -> None:
     assert validate(Upload, {"target": "de"}).source == "auto"
 
 
+@pytest.mark.parametrize(
+    ("kind", "undescribed"),
+    [
+        (Texts, {"format"}),
+        (Upload, set()),
+        (payload.Asked, {"q", "source", "target"}),
+        (payload.Detection, {"q"}),
+    ],
+)
+def test_fields_that_are_not_plain_are_described(
+    kind: type[BaseModel], undescribed: set[str]
+) -> None:
+    fields = kind.model_json_schema()["properties"].items()
+    assert {name for name, field in fields if "description" not in field} == undescribed
+
+
 def test_limits_may_be_reached_but_not_exceeded() -> None:
     limits = Limits(texts=2, alternatives=3, beam_size=4, terms=1, characters=5, term_characters=3)
     fine = {"q": "", "target": "de", "alternatives": 3, "beam_size": 4, "glossary": {"abc": "def"}}
@@ -222,7 +252,8 @@ def test_the_columns_of_an_answer() -> None:
 
 
 def test_codes_have_hyphens() -> None:
-    assert payload.code("pt_BR") == "pt-BR"
+    found = [payload.code(each) for each in ("pt_BR", "pb", "zt", "zh_Hans", "en", "a_b_c")]
+    assert found == ["pt-BR", "pt-BR", "zh-Hant", "zh-Hans", "en", "a-b-c"]
     assert payload.detected(Detected("zh_Hans", 12.5)) == {
         "language": "zh-Hans",
         "confidence": 12.5,

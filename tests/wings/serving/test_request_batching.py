@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
@@ -279,7 +280,10 @@ def test_parts_of_a_request_count_as_one(tokenizer: Tokenizer) -> None:
             await batcher.translate(
                 [Part(key_of(translator, 2), ["ti ti"] * 9, [100] * 9, [1] * 9), parts[0]]
             )
-        assert await ask(batcher, BatchKey(translator), [TEXTS[0]]) == [TEXTS[0]]
+        before = sum(TEXTS[1] in batch for batch in engine.searched)
+        for _ in range(3):
+            assert await ask(batcher, BatchKey(translator), [TEXTS[0]]) == [TEXTS[0]]
+        assert sum(TEXTS[1] in batch for batch in engine.searched) <= before + 1, "a running batch"
 
     run(body, tokens=100)
 
@@ -316,3 +320,143 @@ def test_batches_run_between_two_calls(tokenizer: Tokenizer) -> None:
         assert (await first, await second) == ([TEXTS[0]], [TEXTS[1]])
 
     run(body)
+
+
+def idle(**limits: float) -> Batcher:
+    """A batcher whose numbers can be set."""
+    given = {"room": 9, "room_for_tokens": 100, "batch_tokens": 8, "wait": 20.0} | limits
+    return Batcher(**given, observe=lambda *_: None)  # type: ignore[arg-type]
+
+
+def test_the_room_for_a_request_by_hand() -> None:
+    """Of a longer request, only as many tokens as the new one has come first, since requests take turns."""
+    batcher = idle()
+    batcher._sizes = [10, 200]
+    batcher.check_room(45)  # 10 + 45 before it, and 100 in all
+    with pytest.raises(QueueFullError):
+        batcher.check_room(46)
+    batcher.room_for_tokens = 10_000
+    batcher._pace = 3.0
+    batcher.check_room(50)  # 60 tokens take 20 seconds
+    with pytest.raises(QueueFullError) as error:
+        batcher.check_room(51)
+    headers = error.value.headers
+    assert error.value.status_code == 503 and headers == {"Retry-After": "35"}, "half of 210 tokens"
+    batcher._sizes = []
+    batcher.check_room(100_000)
+    batcher.room_for_tokens, batcher._sizes = 1, [0]
+    batcher.check_room(100_000)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "pace", "seconds"),
+    [
+        ([100], 0.0, 1),
+        ([100], 10.0, 5),
+        ([100, 20], 10.0, 6),
+        ([], 10.0, 1),
+        ([10], 10.0, 1),
+        ([1200], 10.0, 60),
+        ([1180], 10.0, 59),
+        ([9999], 10.0, 60),
+    ],
+)
+def test_the_seconds_to_wait_by_hand(sizes: list[int], pace: float, seconds: int) -> None:
+    batcher = idle()
+    batcher._sizes, batcher._pace = sizes, pace
+    assert (batcher.tokens, batcher._seconds()) == (sum(sizes), seconds)
+
+
+def test_places_are_counted() -> None:
+    batcher = idle(room=2)
+    with batcher.place():
+        batcher.check_place()
+        with batcher.place(), pytest.raises(QueueFullError, match="The server is busy"):
+            batcher.check_place()
+        with pytest.raises(KeyError), batcher.place():
+            raise KeyError
+        assert batcher.requests == 1
+    assert batcher.requests == 0
+
+
+def test_a_batch_ends_with_the_sentence_that_fills_it(tokenizer: Tokenizer) -> None:
+    engine = Echo()
+    engine.gate.set()
+    key = BatchKey(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
+    seen: list[tuple[int, ...]] = []
+
+    async def body(batcher: Batcher) -> None:
+        batcher.observe = lambda *batch: seen.append(batch)
+        [found] = await batcher.translate([Part(key, TEXTS[:7], [4, 4, 3, 3, 3, 9, 8], [1] * 7)])
+        assert [each.text for each in found] == TEXTS[:7]
+        assert batcher._pace > 0
+        # A slower batch lowers the pace by a tenth.
+        batcher._pace = 1e9
+        await ask(batcher, key, [TEXTS[0]])
+        assert batcher._pace == pytest.approx(9e8)
+
+    run(body)
+    assert seen == [(2, 8), (3, 9), (1, 9), (1, 8), (1, 1)]
+
+
+def test_a_quick_batch_has_a_pace(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the clock is coarse, a batch counts as a thousandth of a second."""
+    engine = Echo()
+    engine.gate.set()
+    key = BatchKey(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
+
+    async def body(batcher: Batcher) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        monkeypatch.setattr(loop, "time", lambda: now)
+        await ask(batcher, key, [TEXTS[0]], 5)
+        monkeypatch.undo()
+        assert batcher._pace == pytest.approx(5000)
+
+    run(body)
+
+
+def test_a_batcher_that_stops_waits_for_nothing_and_begins_nothing(tokenizer: Tokenizer) -> None:
+    engine = Echo()
+    key = BatchKey(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
+    called: list[int] = []
+    late = threading.Timer(PATIENCE / 20, engine.gate.set)
+
+    async def body() -> None:
+        batcher = idle()
+        await batcher.stop()  # before its start
+        batcher = idle()
+        batcher.start()
+        first = asyncio.create_task(ask(batcher, key, [TEXTS[0]]))
+        await until(engine.began.is_set)
+        call = asyncio.create_task(batcher.call(lambda: called.append(1)))
+        await until(batcher._calling.locked)
+        late.start()
+        await batcher.stop()
+        assert not engine.gate.is_set(), "it has not waited for the engine"
+        engine.gate.set()
+        batcher._threads.shutdown(wait=True)
+        assert batcher._task and batcher._task.cancelled() and not called and not first.done()
+        for each in (first, call):
+            each.cancel()
+
+    try:
+        asyncio.run(asyncio.wait_for(body(), PATIENCE))
+    finally:
+        late.cancel()
+
+
+def test_errors_of_the_engine_are_told_apart(tokenizer: Tokenizer) -> None:
+    """A future accepts no StopIteration, and another error keeps its cause, which is logged."""
+
+    class Failing(Echo):
+        """An engine that fails."""
+
+        def search(self, *_: Any) -> Any:
+            raise error
+
+    key = BatchKey(Translator(Failing(), tokenizer, DecodeConfig(beam_size=1)))
+    for error in (ValueError("x"), StopIteration("y"), UserError("Mine.")):
+        with pytest.raises(UserError if isinstance(error, UserError) else RuntimeError) as raised:
+            run(lambda batcher: ask(batcher, key, [TEXTS[0]]))
+        assert isinstance(error, UserError) or raised.value.__cause__ is not None

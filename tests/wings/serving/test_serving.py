@@ -6,7 +6,6 @@ import re
 import resource
 import signal
 import socket
-import subprocess
 import sys
 import time
 import urllib.error
@@ -21,7 +20,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import transduce
-from command_line import run
 from corpora import reverse_texts
 from forked import COMMAND
 from servers import Server, is_closed, receive, request, serving
@@ -847,61 +845,3 @@ def test_forwarded_headers_count_only_if_they_are_from_a_proxy(
             asked = "\r\n".join(["GET /languages HTTP/1.1", *headers, "", ""])
             assert server.send(asked.encode()).status == expected
     assert ("Give --keys" in " ".join(log.read_text().split())) == (status == 200)
-
-
-# -- what the command says
-
-
-def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """The sentence by which it refuses."""
-    status, _, error = run(capsys, "serve", *arguments)
-    assert status == 2 and "Traceback" not in error
-    return " ".join(error.split())
-
-
-def test_wrong_options_are_refused(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path
-) -> None:
-    assert "Name at least one model folder" in command(capsys)
-    assert "nowhere" in command(capsys, tmp_path / "nowhere")
-    for host in ("0.0.0.0", "::", "", "192.0.2.1"):
-        assert "--insecure" in command(capsys, model, "--host", host)
-    assert "Choose another --host" in command(capsys, model, "--host", "192.0.2.1", "--insecure")
-    assert "Choose another --host" in command(capsys, model, "--host", "x" * 70, "--insecure")
-    assert "65535" in command(capsys, model, "--port", "99999")
-    assert "both translate ka to zu" in command(
-        capsys, model, model, "--port", "0", "--engine", "torch"
-    )
-    for wrong in ("", "*", "proxy.example", "10.0.0.1/8", "10.0.0.256", "10.0.0.1,10.0.0.2"):
-        assert "10.0.0.0/24" in command(capsys, model, "--proxy", "10.0.0.1", "--proxy", wrong)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        assert "is in use. Choose another: --port" in command(
-            capsys, model, "--port", taken.getsockname()[1]
-        )
-    for wrong in (
-        "queue",
-        "limits.queue",
-        "limits.queues=1",
-        "queue=1",
-        "limits.queue=",
-        "limits.queue=0",
-    ):
-        assert "limit" in command(capsys, model, "--limit", wrong)
-    for wrong in ("-1", "1.5", "x", "٣", "9" * 5000):
-        assert "whole number" in command(capsys, model, "--limit", f"limits.queue={wrong}")
-
-
-def test_limits_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    status, shown, _ = run(capsys, "serve", "--show-limits", "--limit", "limits.queue=1_234")
-    assert status == 0
-    assert "1,234" in next(line for line in shown.splitlines() if "limits.queue " in line)
-
-
-def test_missing_packages_are_named() -> None:
-    script = "import sys; sys.modules['fastapi'] = None; from transduce import cli; cli.main(['serve', 'model'])"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2 and "pip install 'transduce[serve]'" in " ".join(
-        done.stderr.split()
-    )

@@ -8,7 +8,7 @@ import pytest
 from waiting import PATIENCE
 
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
-from transduce.wings.serving.turns import CHARACTERS_PER_SECOND, Turns
+from transduce.wings.serving.turns import Turns
 
 
 def test_the_shortest_computation_goes_first_and_errors_and_cancellations_end_no_others() -> None:
@@ -25,9 +25,7 @@ def test_the_shortest_computation_goes_first_and_errors_and_cancellations_end_no
     async def body() -> list[object]:
         turns = Turns("test")
         sizes = [9, 5, 3, 7, 1]
-        begun = [
-            turns.run(size * CHARACTERS_PER_SECOND, lambda s=size: compute(s)) for size in sizes
-        ]  # type: ignore[misc]
+        begun = [turns.run(size * 10_000, lambda s=size: compute(s)) for size in sizes]  # type: ignore[misc]
         begun[3].cancel()
         may_end.set()
         return await asyncio.gather(*begun, return_exceptions=True)
@@ -50,7 +48,7 @@ def test_a_long_computation_is_not_overtaken_for_ever(monkeypatch: pytest.Monkey
         waiting = []
         for second, size in enumerate((3, 1, 1, 1, 1)):
             monkeypatch.setattr(loop, "time", lambda second=second: now + second)
-            characters = size * CHARACTERS_PER_SECOND
+            characters = size * 10_000
             waiting.append(turns.run(characters, lambda number=second: order.append(number)))  # type: ignore[misc]
         monkeypatch.undo()
         gate.set()
@@ -58,3 +56,29 @@ def test_a_long_computation_is_not_overtaken_for_ever(monkeypatch: pytest.Monkey
 
     asyncio.run(asyncio.wait_for(body(), PATIENCE))
     assert order == [1, 0, 2, 3, 4]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_next_computation_begins_when_a_cancelled_one_has_ended(fails: bool) -> None:
+    may_end = threading.Event()
+    running: list[str] = []
+
+    def first() -> None:
+        running.append("first")
+        may_end.wait(PATIENCE)
+        running.append("ended")
+        if fails:
+            raise ValueError
+
+    async def body() -> None:
+        turns = Turns("test")
+        cancelled = turns.run(1, first)
+        second = turns.run(1, lambda: running.append("second"))
+        cancelled.cancel()
+        await asyncio.sleep(0)
+        may_end.set()
+        await asyncio.wait([second], timeout=PATIENCE / 60)
+        assert second.done()
+
+    asyncio.run(body())
+    assert running == ["first", "ended", "second"]

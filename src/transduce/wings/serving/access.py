@@ -311,7 +311,7 @@ async def _peek(receive: Receive) -> tuple[bytes, Receive]:
     async def again() -> Message:
         return read.pop(0) if read else await receive()
 
-    return (b"" if more else body), again
+    return (body if len(body) <= MAX_KEY_BODY_BYTES else b""), again
 
 
 def _is_loopback(address: str) -> bool:

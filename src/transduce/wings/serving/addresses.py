@@ -89,5 +89,5 @@ def _values(headers: Headers, name: str) -> Sequence[str]:
 
 
 def _address(node: str) -> str:
-    """The IP address of a node such as 192.0.2.1:80 or [2001:db8::1]."""
+    """The IP address of a node such as 192.0.2.1:80, [2001:db8::1] or 2001:db8::1."""
     return host_of(node) or node

@@ -113,7 +113,7 @@ def application(
         checked,
         allow_origins=origins,
         allow_methods=["GET", "POST"],
-        allow_headers=["Authorization", "X-API-Key", "Content-Type", MODEL_HEADER],
+        allow_headers=["Authorization", "X-API-Key", MODEL_HEADER],
         expose_headers=[MODEL_HEADER, "Retry-After", "Content-Disposition"],
     )
 
@@ -235,7 +235,8 @@ async def _draw_attention(request: Request, service: Service) -> Response:
     source = asked.source
     catalogue = _catalogue(request, service, asked.model)
     if source == AUTO:
-        source = (await service.sources([asked.q], catalogue, asked.target))[0].language
+        [detected] = await service.sources([asked.q], catalogue, asked.target)
+        source = detected.language
     route = catalogue.route(source, asked.target)
     if len(route) != 1:
         raise UserError(
@@ -273,7 +274,8 @@ async def _translate_file(request: Request, service: Service, downloads: Downloa
     source = asked.source
     if source == AUTO:
         shown = await service.shown(content, asked.target, name)
-        source = (await service.sources([shown], catalogue, asked.target))[0].language
+        [detected] = await service.sources([shown], catalogue, asked.target)
+        source = detected.language
     route = catalogue.route(source, asked.target)
 
     order = Order(TranslationOptions(glossary=as_terms(asked.glossary), sentences=True))

@@ -172,7 +172,7 @@ class Batcher:
         others = [job for job in self._waiting if job.part.key != key]
         batch: list[tuple[Job, int]] = []
         tokens = 0
-        while jobs and (not batch or tokens < self.batch_tokens):
+        while jobs and tokens < self.batch_tokens:
             job = jobs.popleft()
             batch.append((job, job.begun))
             tokens += job.part.tokens[job.begun]

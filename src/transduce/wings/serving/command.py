@@ -6,7 +6,6 @@ import math
 import os
 import re
 import socket
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -106,7 +105,6 @@ def serve(
             log(f"{source} → {target}: {model.folder}, {state}")
     log(f"Listening on http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/")
     network.run(app, listening, limits, list(proxy))
-    sys.stderr.flush()
     os._exit(0)  # an engine's batch and the load of a model can take minutes, and can't be stopped
 
 
@@ -158,7 +156,7 @@ def _listen(host: str, port: int) -> socket.socket:
         # Nagle's algorithm delays answers by 40 ms.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
-    except (OSError, OverflowError, UnicodeError) as error:
+    except (OSError, UnicodeError) as error:
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
             other = port + 1 if port < 65535 else 0
             raise UserError(

@@ -1,4 +1,4 @@
-"""Examples of requests and answers, for the description of the API."""
+"""Examples of requests and answers of a server from English to German, for the description of the API."""
 
 from typing import NamedTuple
 
@@ -21,8 +21,14 @@ EXAMPLES = {
         {"file": "@messages.po"} | ENGLISH_TO_GERMAN,
         {"translatedFileUrl": "http://localhost:5000/download_file/Zr0Jm2Qy6cT8sVb1XwKdPg.po"},
     ),
-    "/detect": Example({"q": "Ein Hund rennt."}, [{"language": "de", "confidence": 87.3}]),
-    "/languages": Example({}, [{"code": "en", "name": "English", "targets": ["de"]}]),
+    "/detect": Example({"q": "Ein Hund rennt."}, [{"language": "de", "confidence": 44.4}]),
+    "/languages": Example(
+        {},
+        [
+            {"code": "en", "name": "English", "targets": ["de"]},
+            {"code": "de", "name": "German", "targets": []},
+        ],
+    ),
     "/health": Example({}, {"status": "ok"}),
 }
 

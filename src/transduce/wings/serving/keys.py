@@ -10,6 +10,7 @@ import re
 import secrets
 import shlex
 import stat
+from functools import partial
 from pathlib import Path
 
 from transduce.system.console import log
@@ -94,9 +95,9 @@ def add_key(path: Path, name: str) -> str:
         if any(line.startswith(f"{name}\t".encode()) for line in known.split(b"\n")):
             raise UserError(f"{path}: {name} has a key already.", "Remove its line to replace it.")
         separator = "" if known.endswith(b"\n") or not known else "\n"
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        with os.fdopen(descriptor, "a", encoding="utf-8", newline="\n") as file:
-            file.write(f"{separator}{name}\t{_digest(key)}\n")
+        private = partial(os.open, mode=0o600)
+        with open(path, "ab", opener=private) as file:
+            file.write(f"{separator}{name}\t{_digest(key)}\n".encode())
     except OSError as error:
         raise UserError(f"{path} can't be written: {error.strerror}.") from None
     return key

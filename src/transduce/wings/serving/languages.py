@@ -135,7 +135,7 @@ class Detector:
                 return Detected(unknown[0], 0.0)
         offered = {self._labels[each] for each in known}
         total = sum(probabilities.get(label, 0.0) for label in offered) + value
-        return Detected(code, round(100 * by_code[code] / (total or 1.0), 1))
+        return Detected(code, round(100 * by_code[code] / total, 1))
 
     def _is_foreign(
         self, text: str, probabilities: Mapping[str, float], among: Sequence[str], kept: str

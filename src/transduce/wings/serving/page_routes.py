@@ -1,6 +1,7 @@
 """Serves the web page, its files, and the reference of the API."""
 
 from importlib.resources import files
+from pathlib import PurePosixPath
 
 from fastapi import FastAPI, Response
 
@@ -12,7 +13,7 @@ PAGE_HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-CONTENT_TYPES = {"js": "text/javascript", "css": "text/css"}
+CONTENT_TYPES = {".js": "text/javascript", ".css": "text/css"}
 
 
 def add_page(app: FastAPI) -> list[str]:
@@ -28,7 +29,7 @@ def add_page(app: FastAPI) -> list[str]:
     found["/"] = found.pop("/index.html")
 
     def add(path: str, content: bytes) -> None:
-        kind = CONTENT_TYPES.get(path.rpartition(".")[2], "text/html") + "; charset=utf-8"
+        kind = CONTENT_TYPES.get(PurePosixPath(path).suffix, "text/html") + "; charset=utf-8"
 
         @app.get(path, include_in_schema=False)
         async def asset() -> Response:

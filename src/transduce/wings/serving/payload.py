@@ -129,9 +129,8 @@ def validate(kind: type[Fields], fields: JsonObject) -> Fields:
         return kind.model_validate(_present(fields))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"][:1])
         raise UserError(
-            f"{place or 'The request'}: {first['msg'][:1].lower()}{first['msg'][1:]}."
+            f"{first['loc'][0]}: {first['msg'][:1].lower()}{first['msg'][1:]}."
         ) from None
 
 

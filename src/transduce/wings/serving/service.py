@@ -16,10 +16,9 @@ from transduce.decoding.types import BLANK_TRANSLATION, Translation, Translation
 from transduce.system.errors import UserError
 from transduce.text.formats import Document, TextKind, document_format, read_document
 from transduce.text.plain import BYTE_ORDER_MARK
-from transduce.wings.documents.document import UNSPECIFIED_LANGUAGES
 from transduce.wings.serving.batching import Batcher, BatchKey, Part
 from transduce.wings.serving.catalogue import Catalogue, Catalogues
-from transduce.wings.serving.languages import Detected, Detector, without_markup
+from transduce.wings.serving.languages import UNDETERMINED, Detected, Detector, without_markup
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.models import Served
 from transduce.wings.serving.store import ModelStore
@@ -40,7 +39,7 @@ Opened = tuple[Served, ...]  # the models that translate a text one after the ot
 class Order(NamedTuple):
     """The translation options of a request."""
 
-    options: TranslationOptions = TranslationOptions(sentences=True)
+    options: TranslationOptions
     beam_size: int | None = None  # None: the model's own; n_best if that is more
 
 
@@ -116,7 +115,7 @@ class Service:
         content = _page(content) if isinstance(content, str) else content
 
         def read() -> str:
-            texts = read_document(content, name, UNSPECIFIED_LANGUAGES[0], target).texts
+            texts = read_document(content, name, UNDETERMINED, target).texts
             return without_markup("\n".join(texts))
 
         return await self._run(len(content), read)
@@ -153,10 +152,9 @@ class Service:
             return [replace(BLANK_TRANSLATION, text=text) for text in texts]
         translations = []
         for served, options in hops_with_options(route, order.options):
-            translations.append(
-                await self._translate(texts, served, order._replace(options=options), kinds)
-            )
-            texts = [each.text for each in translations[-1]]
+            hop = await self._translate(texts, served, order._replace(options=options), kinds)
+            translations.append(hop)
+            texts = [each.text for each in hop]
         return joined(translations)
 
     async def _translate(
@@ -181,7 +179,7 @@ class Service:
         if not route:
             return await self.translate(texts, route, order)
         size = sum(map(len, texts))
-        languages = route[0].direction.source, route[-1].direction.target
+        languages = _ends(route)
         pages = await self._run(
             size, lambda: [read_document(_page(text), PAGE, *languages) for text in texts]
         )
@@ -204,7 +202,7 @@ class Service:
         """Translate a file. Raises QueueFullError, or UserError if the file is unreadable or too long."""
         if not route and document_format(name):
             return content
-        languages = route[0].direction.source, route[-1].direction.target
+        languages = _ends(route)
         document = await self._run(len(content), lambda: read_document(content, name, *languages))
         lengths = list(map(len, document.texts))
         longest = max(lengths, default=0)
@@ -247,6 +245,11 @@ class Service:
         return await self.batcher.call(
             lambda: served.version.attention(served.direction, " ".join(text.split()))
         )
+
+
+def _ends(route: Opened) -> tuple[str, str]:
+    """The languages that a route translates from and into."""
+    return route[0].direction.source, route[-1].direction.target
 
 
 def _page(text: str) -> bytes:

@@ -151,7 +151,7 @@ class ModelStore:
             raise UserError(
                 f"{needed:,} bytes of weights are needed at once, more than the memory limit of {self._limit:,} bytes."
             )
-        while self._limit < math.inf and self._weight_bytes(models) + more > self._limit:
+        while self._weight_bytes(models) + more > self._limit:
             if not self._drop_idle(models):
                 if not any(model.users or model.loading for model in self.models):
                     return  # the rest is about to be freed
