@@ -1,12 +1,16 @@
 """Tests of transduce/commands/average.py."""
 
+import re
 import shutil
 
 import torch
 from safetensors.torch import load_file
 
+import transduce
 from command_line import run
+from models import make_model
 from small_corpus import output
+from transduce.config.schema import PLACEHOLDER_TOKENS
 
 
 def test_average_takes_the_last_regular_checkpoints(place, tmp_path, capsys):
@@ -47,3 +51,30 @@ def test_average_takes_the_last_regular_checkpoints(place, tmp_path, capsys):
         output(capsys, "translate", tmp_path / "two", "--input", tmp_path / "in.txt").count("\n")
         == 1
     )
+
+
+def test_two_models_are_averaged_by_weight(tmp_path, capsys):
+    one, two = (make_model(tmp_path / name, {}, updates=i) for i, name in enumerate(("one", "two")))
+    weights = [load_file(folder / "model.safetensors") for folder in (one, two)]
+    for share, said in ((0.25, "75% of one and 25% of two"), (0.5, "50% of one and 50% of two")):
+        out = tmp_path / f"out-{share}"
+        options = [] if share == 0.5 else ["--weight", str(share)]
+        status, text, _ = run(capsys, "average", one, two, "--out", out, *options)
+        assert (status, text) == (0, f"{out}: the average of {said}\n")
+        found = load_file(out / "model.safetensors")
+        for name, weight in found.items():
+            expected = (1 - share) * weights[0][name] + share * weights[1][name]
+            assert torch.allclose(weight, expected, atol=1e-6)
+        assert transduce.load(out, engine="torch").translate(["ka lo"])[0].text
+    other = make_model(tmp_path / "other", {"model.norm": "pre"}, updates=0)
+    separate = make_model(
+        tmp_path / "separate", {}, updates=0, placeholder_tokens=PLACEHOLDER_TOKENS
+    )
+    for second, options, why in (
+        (other, [], "has model.norm = post, and .* has pre"),
+        (separate, [], "different vocabularies|model.vocab_size"),
+        (two, ["--weight", "1.5"], "weight must be from 0 to 1, not 1.5"),
+    ):
+        status, _, error = run(capsys, "average", one, second, "--out", tmp_path / "no", *options)
+        assert status == 2 and re.search(why, error)
+    assert not (tmp_path / "no").exists()

@@ -41,7 +41,7 @@ COMMANDS = {
     "average": Command(
         "transduce.commands.average:average",
         TRAIN,
-        "Average the last checkpoints of a training run.",
+        "Average checkpoints of a training run, or two models.",
     ),
     "translate": Command(
         "transduce.commands.translate:translate",
