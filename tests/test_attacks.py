@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-QUICK = {"documents": ("--documents", "25", "--seed", "991")}
+QUICK = {"documents": ("--documents", "10", "--seed", "991")}
 SLOW = dict.fromkeys(("damage", "kills", "texts", "server"), ("--minutes", "0.2"))
 
 

@@ -76,6 +76,7 @@ def test_a_prepared_corpus_has_its_validation_text_and_languages(
     assert asked_for == [("auto", "zh")], "the metrics for the language of the prepared corpus"
 
 
+@pytest.mark.slow
 def test_a_second_stage_continues_each_model_of_a_row(files, tmp_path, capsys):
     stage = 'more = { init = "base", options = "train.steps=3 train.learning_rate=0.01 train.warmup=1" }\n'
     asked = command(tmp_path, files, "seeds = 2\noptions.train.steps = 4\n" + ROWS + stage)
@@ -255,6 +256,7 @@ def test_a_model_without_numbers_is_not_asked_for_translations(files, tmp_path, 
     assert "train.learning_rate" in said
 
 
+@pytest.mark.slow
 def test_row_that_diverges_for_every_grid_value_is_reported(files, tmp_path, capsys):
     rows = "[rows]\nbase = ''\nbad = 'train.learning_rate=1e30'\nmore = { init = 'bad', options = 'train.steps=2' }\n"
     asked = command(

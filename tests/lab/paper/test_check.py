@@ -169,6 +169,7 @@ def test_a_fine_tuning_starts_from_the_same_model(keep_optimizer, capsys):
     assert not Path("again").exists()
 
 
+@pytest.mark.slow
 def test_prepared_added_and_minimum_risk_trainings_run_again(capsys):
     for name, file in (
         ("train.src", "a.en"),

@@ -13,6 +13,7 @@ pytest.importorskip("scipy", reason="pip install 'transduce[lab]'")
 from tables import fails
 
 
+@pytest.mark.slow
 def test_parsers_are_trained_and_scored_on_trees(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(table4, "TRAIN_TREES", 40)
     trees = "".join(f"{example.tree}\n" for example in examples("train", 40))

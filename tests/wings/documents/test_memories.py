@@ -574,7 +574,7 @@ def test_chunk_borders_change_no_text(sizes: list[int], codec: str) -> None:
             assert list(read_translated_xliff(pieces, name, "en", "de")) == list(whole)
 
 
-@pytest.mark.parametrize("name", ["a.xlf", "a.po"])
+@pytest.mark.parametrize("name", [pytest.param("a.xlf", marks=pytest.mark.slow), "a.po"])
 def test_large_files_are_streams(folder: Path, name: str) -> None:
     unit = '<trans-unit id="1"><source>{0} a</source><target>{0} b</target></trans-unit>\n'
     message = 'msgid "{0} a"\nmsgstr "{0} b"\n\n'

@@ -245,7 +245,7 @@ def test_stored_positions_must_be_those_of_the_family(originals, tmp_path):
 
 def test_tags_go_into_exports(originals, tmp_path):
     """Per sentence in one batch; a package of Argos Translate has one direction, and adds both tags itself."""
-    import_model(originals("NLLB-200"), tmp_path / "model", "en,de", "de,fr")
+    import_model(originals("NLLB-200"), tmp_path / "model", "en,de", "de,fr", pairs(8)[4:5])
     given = [pair for pair in pairs(80) if pair.direction in ("en-de", "en-fr")]
     found = export(tmp_path / "model", "ctranslate2", tmp_path / "out", pairs=given)
     assert found and found.identical == found.sentences == len(given)
