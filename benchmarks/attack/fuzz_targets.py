@@ -45,7 +45,8 @@ from transduce.wings.cluster import shards, translating
 from transduce.wings.corpora.doctor.repair import with_target
 from transduce.wings.corpora.fetch import archive, opus
 from transduce.wings.corpora.fetch.table import choose, find, read_table
-from transduce.wings.export import huggingface, marian, marian_reader
+from transduce.wings.export import huggingface, marian
+from transduce.wings.pretrained import huggingface_reader
 from transduce.wings.serving import network
 from transduce.wings.serving.api import application
 from transduce.wings.serving.keys import Keys
@@ -486,7 +487,7 @@ def imported(data: bytes) -> None:
     for name, part in zip(names, parts(data, 3), strict=True):
         if part:
             (folder / name).write_bytes(part)
-    found = marian_reader.read(folder, "", "")
+    found = huggingface_reader.read(folder, "", "")
     expect(
         found.tokenizer.target.size == found.config.model.vocab_size,
         "another size of the vocabulary",
