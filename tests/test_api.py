@@ -217,8 +217,3 @@ def test_mistakes_are_user_errors(tmp_path):
 def test_devices_and_threads_that_do_not_exist_are_user_errors(result, options, said):
     with pytest.raises(transduce.UserError, match=said):
         transduce.load(result.folder, **options)
-
-
-def test_a_language_without_a_tag_is_a_user_error(result):
-    with pytest.raises(transduce.UserError, match="no tag for the target language 'zu'"):
-        transduce.load(result.folder).into("zu")

@@ -157,7 +157,7 @@ def test_a_tag_before_the_source_is_no_word_and_alternatives_have_their_own_link
     def attention(given, wanted):
         """Everything attends to the tag, and a bit to the pieces of its word."""
         for source, target in zip(given, wanted, strict=True):
-            assert source[:tags] == [tokenizer.tag] * tags
+            assert source[:tags] == [*tokenizer.tags]
             [text] = tokenizer.decode([target])
             spans = tokenizer.target.spans(target)
             [other] = [

@@ -244,8 +244,8 @@ def test_a_model_with_one_target_language_needs_no_choice(tmp_path):
         publish_model(tmp_path / str(count), config, tokenizer, weights, metrics)
     german, several = (load(tmp_path / name, engine="torch") for name in "23")
     assert german.has_tags and german.scores.quality == {"en-de": 50.0}
-    assert german.direction == Direction("en", "de") and german.tokenizer.tag is not None
-    assert several.direction is None and several.tokenizer.tag is None
+    assert german.direction == Direction("en", "de") and german.tokenizer.tags
+    assert several.direction is None and not several.tokenizer.tags
     for chosen in ({"source": "fr"}, {"source": "fr", "target": "de"}):
         found = load(tmp_path / "3", engine="torch", **chosen)
         assert found.direction == Direction("fr", "de")

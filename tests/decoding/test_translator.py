@@ -639,7 +639,7 @@ def test_probabilities_by_hand(several):
         if not (source + target).strip():
             assert each == (0.0, 0, 0.0, None, False, ())
             continue
-        tag = translator.tokenizer.tag
+        [tag] = translator.tokenizer.tags
         plain = source.removeprefix("\ufeff")
         ids = translator.tokenizer.encode_source([plain])[0]
         assert not ids or ids[0] == tag

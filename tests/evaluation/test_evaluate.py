@@ -165,9 +165,9 @@ def test_capitals_are_read_in_the_language_of_the_sources(model):
 
 
 class Into:
-    """A tokenizer for any target language."""
+    """A tokenizer for any direction."""
 
-    def into(self, _target: str) -> "Into":
+    def toward(self, _direction: str) -> "Into":
         return self
 
 

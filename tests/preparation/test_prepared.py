@@ -196,7 +196,7 @@ def test_the_directions_of_a_multilingual_corpus(tmp_path, temperature, weights)
     assert [found.origin(at) for at in (0, 7, 8, 15, 16, 17)] == [
         *("a:1", "a:8", "a:1", "a:8", "b:1", "b:2")
     ]
-    tags = [tokenizer.into(code).tag for code in ("de", "en", "en")]
+    tags = [tokenizer.into(code).tags[0] for code in ("de", "en", "en")]
     firsts = [int(mixture.sources(np.array([at]))[0][0]) for at in (0, 8, 16)]
     assert firsts == tags
     assert [row.tolist()[1:] for row in mixture.sources(np.array([0, 8, 16]))] == [

@@ -59,7 +59,7 @@ def test_pairs_are_numbered_through(stores):
 
 
 def test_a_tag_may_be_larger_than_all_tokens_of_a_corpus(stores):
-    mixture = Mixture([StoreView(store, tag=70_000) for store in stores], [1.0] * 4)
+    mixture = Mixture([StoreView(store, tags=(70_000,)) for store in stores], [1.0] * 4)
     assert mixture.sources(np.array([0]))[0].tolist() == [70_000, *CORPORA[0][0][0]]
 
 
@@ -200,10 +200,10 @@ def doubled(pairs: list[Rows], random: np.random.Generator) -> list[Rows]:
 
 
 @pytest.mark.parametrize("together", [4, 100])
-@pytest.mark.parametrize("tag", [None, 99])
-def test_changed_pairs_are_read_as_they_were_planned(stores, monkeypatch, together, tag):
+@pytest.mark.parametrize("tags", [(), (99,), (98, 99)])
+def test_changed_pairs_are_read_as_they_were_planned(stores, monkeypatch, together, tags):
     monkeypatch.setattr(tokens_mixture, "SAMPLED_PAIRS", together)
-    plain = Mixture([StoreView(store, tag=tag) for store in stores], [1.0, 1.0, 0.5, 2.0])
+    plain = Mixture([StoreView(store, tags=tags) for store in stores], [1.0, 1.0, 0.5, 2.0])
     sampled = SampledMixture(plain, doubled)
     longest = plain.longest()[1]
     epochs = []
@@ -221,7 +221,7 @@ def test_changed_pairs_are_read_as_they_were_planned(stores, monkeypatch, togeth
             [row.tolist() for row in plain.sources(chosen)],
             [row.tolist() for row in plain.targets(chosen)],
         )
-        its = [] if tag is None else [tag]
+        its = [*tags]
         changed = 0
         for old, new in zip(zip(*before, strict=True), zip(*drawn, strict=True), strict=True):
             words = old[0][len(its) :]
@@ -257,7 +257,9 @@ def test_weights_by_hand(stores):
 
 
 def test_each_store_has_its_own_tag(stores):
-    mixture = Mixture([StoreView(store, tag=90 + at) for at, store in enumerate(stores)], [1.0] * 4)
+    mixture = Mixture(
+        [StoreView(store, tags=(90 + at,)) for at, store in enumerate(stores)], [1.0] * 4
+    )
     rows = [(90 + at, row) for at, corpus in enumerate(CORPORA) for row in corpus]
     every = np.arange(32)
     assert [row.tolist() for row in mixture.sources(every)] == [

@@ -98,11 +98,11 @@ def test_a_view_shows_a_store_in_either_direction(tmp_path):
     write_store(tmp_path / "store", blocks([([1, 2], [3], 0, 5), ([4], [5, 6], 0, 6)]))
     store = TokenStore(tmp_path / "store")
     every = np.arange(2)
-    for view, source, target, tag in (
-        (StoreView(store), [[1, 2], [4]], [[3], [5, 6]], None),
-        (StoreView(store, True, 9), [[3], [5, 6]], [[1, 2], [4]], 9),
+    for view, source, target, tags in (
+        (StoreView(store), [[1, 2], [4]], [[3], [5, 6]], ()),
+        (StoreView(store, True, (9, 8)), [[3], [5, 6]], [[1, 2], [4]], (9, 8)),
     ):
-        assert (view.pairs, view.tag) == (2, tag)
+        assert (view.pairs, view.tags) == (2, tags)
         assert [row.tolist() for row in view.source.rows(every)] == source
         assert [row.tolist() for row in view.target.rows(every)] == target
 

@@ -1,6 +1,7 @@
 """Tests of transduce/tokens/tokenizer.py."""
 
 import itertools
+import re
 from unittest.mock import patch
 
 import pytest
@@ -261,22 +262,38 @@ def test_a_damaged_model_is_named(damage, joint, tmp_path):
 def test_a_target_language_has_a_tag():
     tokenizer = Tokenizer.train(ENGLISH, GERMAN, vocab_size=400, languages=["de", "pt_BR"])
     german = tokenizer.into("de")
-    assert german.tag == tokenizer.source.tags[">>de<<"] and tokenizer.tag is None
+    assert german.tags == (tokenizer.source.tags[">>de<<"],) and tokenizer.tags == ()
     assert german.encode_source(["A dog", ""]) == [
-        [german.tag, *tokenizer.encode_source(["A dog"])[0]],
+        [*german.tags, *tokenizer.encode_source(["A dog"])[0]],
         [],
     ]
     assert german.encode_target(["A dog"]) == tokenizer.encode_target(["A dog"])
     assert (tokenizer.tag_of("pt_BR"), tokenizer.tag_of("fr")) == (">>pt_BR<<", "")
     same = tokenizer.into("")
-    assert same.tag is None and same.encode_source(["A"]) == tokenizer.encode_source(["A"])
-    with pytest.raises(UserError, match="has no tag for the target language 'fr'"):
+    assert same.tags == () and same.encode_source(["A"]) == tokenizer.encode_source(["A"])
+    with pytest.raises(UserError, match="has no tag for the language 'fr'"):
         tokenizer.into("fr")
     hyphens = [*tokenizer.target.all_pieces()]
     hyphens[hyphens.index(">>pt_BR<<")] = ">>pt-BR<<"
     imported = Tokenizer(ImportedVocabulary(tokenizer.target.model, hyphens))
-    assert imported.tag_of("pt_BR") == ">>pt-BR<<" and imported.into("pt_BR").tag is not None
+    assert imported.tag_of("pt_BR") == ">>pt-BR<<" and imported.into("pt_BR").tags
     assert imported.is_imported and not tokenizer.is_imported
+
+
+def test_own_tags_are_those_of_target_and_source():
+    tokenizer = Tokenizer.train(ENGLISH, GERMAN, vocab_size=400, languages=["de", "en"])
+    pieces = [re.sub(">>(.*)<<", r"<<\1>>", piece) for piece in tokenizer.target.all_pieces()]
+    imported = Tokenizer(ImportedVocabulary(tokenizer.target.model, pieces))
+    assert imported.has_own_tags and not tokenizer.has_own_tags
+    ids = [imported.source.tags[tag] for tag in ("<<de>>", "<<en>>")]
+    [plain] = imported.encode_source(["A dog"])
+    assert imported.into("de", "en").encode_source(["A dog", ""]) == [[*ids, *plain], []]
+    assert imported.toward("en-de").tags == (*ids,) and imported.toward("").tags == ()
+    assert imported.decode([[ids[0], *plain, ids[1]]]) == imported.decode([plain])
+    with pytest.raises(UserError, match="has no tag for the language 'fr'"):
+        imported.into("de", "fr")
+    with pytest.raises(UserError, match="has no tag for the language ''"):
+        imported.into("de")
 
 
 def test_a_vocabulary_is_extended_only_if_it_is_one_of_ours():

@@ -720,3 +720,8 @@ def test_processes_without_micro_batches_are_reported(world, is_warned, tmp_path
         "Resume with fewer processes, or start a new training."
     )
     assert said == (warning if is_warned else "")
+
+
+def test_tags_that_the_vocabulary_lacks_are_refused(corpus, tmp_path):
+    with pytest.raises(UserError, match=r"model\.target_tag is for models that were imported"):
+        train(given(corpus, model__target_tag=True), tmp_path / "out")

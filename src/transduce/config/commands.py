@@ -42,6 +42,8 @@ COMMANDS = {
         "transduce.commands.average:average",
         TRAIN,
         "Average checkpoints of a training run, or two models.",
+        "MODEL [OTHER] --out FOLDER [OPTIONS]\n"
+        "Example: transduce average OLD TUNED --weight 0.7 --out MODEL",
     ),
     "translate": Command(
         "transduce.commands.translate:translate",

@@ -119,6 +119,15 @@ def check_size(settings: Settings, pairs: int) -> None:
         )
 
 
+def check_tags(prepared: Prepared, config: RunConfig) -> None:
+    """Raise UserError if the decoder would read tags that the vocabulary lacks, or lacks those that it has."""
+    if config.model.target_tag != prepared.tokenizer.has_own_tags:
+        raise UserError(
+            "model.target_tag is for models that were imported with a tag for each language.",
+            "Leave model.target_tag out.",
+        )
+
+
 def check_positions(prepared: Prepared, config: RunConfig) -> None:
     """Raise UserError if a sentence is too long for the learned position embeddings."""
     if config.model.positions != "learned":

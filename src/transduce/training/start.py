@@ -20,7 +20,13 @@ from transduce.tokens.tokenizer import FILES
 from transduce.training.announce import announcement, updates_in_budget
 from transduce.training.autobatch import Trial, check_memory, has_fast_bfloat16, try_batches
 from transduce.training.checkpoint import TrainState, load_checkpoint, save_checkpoint
-from transduce.training.corpus import check_positions, check_size, prepare_corpus, with_corpus
+from transduce.training.corpus import (
+    check_positions,
+    check_size,
+    check_tags,
+    prepare_corpus,
+    with_corpus,
+)
 from transduce.training.distributed import ALONE, Ranks
 from transduce.training.origin import extended, with_origin
 from transduce.training.run_card import begin_run_card
@@ -50,6 +56,7 @@ def start(
     read = with_corpus(inherited, prepared, out, has_origin=origin is not None)
     sized = with_sizes(with_machine(read, threads, device, ranks), prepared)
     config = sized.config()
+    check_tags(prepared, config)
     check_positions(prepared, config)
     is_sharded = config.train.shard and ranks.world > 1
     if not is_sharded:
