@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import transduce
+from command_line import run
 from pretrained import FAMILIES, LANGUAGES, make_pretrained, pairs
 from transduce import model_folder
 from transduce.decoding.torch_engine import TorchEngine
@@ -189,16 +190,22 @@ def test_the_vocabulary_of_another_model_is_refused(originals, tmp_path):
         import_model(folder, tmp_path / "model", "en", "de", pairs(80)[::4])
 
 
-def test_the_licence_of_a_card_is_kept(originals, tmp_path, monkeypatch):
+def test_the_licence_of_a_card_is_kept_and_told(originals, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("transduce.wings.pretrained.importing.find_spec", lambda _: None)
     folder = shutil.copytree(originals("NLLB-200"), tmp_path / "original")
     card = "---\nlanguage:\n- en\nlicense: cc-by-4.0\n---\n\n# A model\n"
     (folder / "README.md").write_text(card, encoding="utf-8")
     assert read(folder, "en", "de").config.data.licence == "cc-by-4.0"
     (folder / "README.md").unlink()
-    import_model(folder, tmp_path / "model", "en", "de")
+    arguments = ["import", folder, "--from", "en", "--to", "de", "--out", tmp_path / "model"]
+    status, said, _ = run(capsys, *arguments)
+    assert status == 0 and "Licence: cc-by-nc-4.0: not for commercial use\n" in said
     text = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
     assert "Licence: cc-by-nc-4.0: not for commercial use." in text
+    assert (
+        "licence     cc-by-nc-4.0: not for commercial use"
+        in run(capsys, "info", tmp_path / "model")[1]
+    )
 
 
 def test_a_trimmed_import_cuts_every_text_into_kept_pieces(originals, tmp_path):

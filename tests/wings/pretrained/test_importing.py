@@ -525,3 +525,9 @@ def test_what_an_imported_model_says_of_itself(marians, tmp_path, capsys):
     assert "9 of 9 sentences from pairs.tsv" in card
     status, _, said = run(capsys, "import", pairs, "--out", tmp_path / "x")
     assert status == 2 and "pairs.tsv is not a folder." in said
+
+
+def test_the_vocabulary_of_a_marian_model_is_not_trimmed(marians, tmp_path):
+    with pytest.raises(UserError, match="a vocabulary for its own languages, which is not trimmed"):
+        import_model(marians("relu"), tmp_path / "model", trim=30, texts=["ka lo"])
+    assert not (tmp_path / "model").exists()

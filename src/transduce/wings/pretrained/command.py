@@ -30,17 +30,19 @@ def import_model(
     both models translate the same sentences, as a check. If the translations differ too much, nothing is written.
 
     Args:
-        folder: The folder with all files of the model in Hugging Face's format.
+        folder: The folder with all files of the model, in Hugging Face's format or in Marian's own.
         out: The model folder to write.
         source: Language codes of sources, separated by commas; by default the code in FOLDER.
         target: Language codes of targets, separated by commas; by default the code in FOLDER.
         valid: Text to translate for the comparison: two text files or one bilingual file. By default short German
             sentences if the model translates from German, otherwise short English sentences.
         trim: Keep about this many pieces of a multilingual model's vocabulary, such as 40000: the model becomes smaller
-            and faster. The texts of `texts` and `valid` decide.
-        texts: Plain text files in all chosen languages, for `trim`.
+            and faster. The text files of `texts`, and of `valid`, decide which.
+        texts: Plain text files in all chosen languages, by which pieces are kept.
     """
     # Imports torch: too slow for --help.
+    from transduce import model_folder
+    from transduce.training.facts import licence
     from transduce.wings.pretrained.importing import import_model as run
 
     began = time.monotonic()
@@ -54,6 +56,8 @@ def import_model(
     imported = run(folder, out, source, target, pairs_in(valid, named), trim=trim, texts=lines)
     for line in imported.parity.report() if imported.parity else [NOT_COMPARED]:
         print(line)
+    for fact in licence(model_folder.read_config(out)):
+        print(f"Licence: {fact.text}")
     if imported.positions:
         print(imported.positions)
     print(f"{out}: {imported.parameters:,} parameters, in {time.monotonic() - began:.0f} s")

@@ -72,6 +72,12 @@ def import_model(
     else:
         both = [*texts, *(text for pair in pairs for text in pair[:2])]
         theirs = huggingface_reader.read(folder, source, target, trim, both)
+    if trim and not theirs.family.is_multilingual:
+        raise UserError(
+            f"{folder} has a vocabulary for its own languages, which is not trimmed.",
+            "Leave the number of pieces out.",
+            "trim",
+        )
     positions = ""
     original = theirs
     if theirs.family is MARIAN and pairs and pairs[0].target:

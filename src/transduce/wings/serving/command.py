@@ -55,6 +55,8 @@ def serve(
         limit: Set a limit, as limits.NAME=NUMBER; --show-limits prints all limits. May be repeated.
     """
     with needing("serve", "Serving"):
+        from transduce.model_folder import read_config
+        from transduce.training.facts import licence
         from transduce.wings.serving import network
         from transduce.wings.serving.access import is_local
         from transduce.wings.serving.api import application
@@ -103,6 +105,8 @@ def serve(
         state = model.version.loaded.engine.name if model.version else "not loaded yet"
         for source, target in model.directions:
             log(f"{source} → {target}: {model.folder}, {state}")
+        for fact in licence(read_config(model.folder)):
+            log(f"Licence of {model.folder}: {fact.text}")
     log(f"Listening on http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/")
     network.run(app, listening, limits, list(proxy))
     os._exit(0)  # an engine's batch and the load of a model can take minutes, and can't be stopped
