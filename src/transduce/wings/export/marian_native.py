@@ -32,7 +32,7 @@ NATIVE_ACTIVATIONS = {
 # Options that all supported models share, and the values that mean the same.
 FIXED_OPTIONS: dict[str, tuple[object, ...]] = {
     "type": ("transformer",),
-    # With preprocess "n", Marian normalises the queries of self-attention, but neither its keys nor its values.
+    # With preprocess "n", Marian's decoder normalises the queries of its self-attention, but not keys and values.
     "transformer-preprocess": ("",),
     "transformer-postprocess": ("dan",),
     "transformer-postprocess-top": ("",),
