@@ -164,6 +164,29 @@ def _line(piece: str, number: int) -> str:
     return f"'{piece}': {number}\n" if number % 2 else f'"{piece}": {number}\n'
 
 
+def test_pieces_of_a_yaml_vocabulary_by_hand(tmp_path):
+    """A piece may be a line separator, a colon or a quote; only a line feed ends a line."""
+    written = {
+        "</s>": "</s>",
+        '"<unk>"': "<unk>",
+        '"\u2028"': "\u2028",
+        "a\x85": "a\x85",
+        r'"\x85"': "\x85",
+        "a: 1": "a: 1",
+        "''''": "'",
+        r'"\""': '"',
+        r'"\\x41"': r"\x41",
+        r'"\u00e9"': "é",
+    }
+    text = "".join(f"{line}: {number}\n" for number, line in enumerate(written))
+    (tmp_path / "vocab.yml").write_bytes(text.encode())
+    expected = {piece: number for number, piece in enumerate(written.values())}
+    assert marian_reader._read_ids(tmp_path / "vocab.yml") == expected
+    (tmp_path / "vocab.yml").write_bytes(f"{text}without an id\n".encode())
+    with pytest.raises(UserError, match=r"vocab\.yml:11: expected a piece and its id"):
+        marian_reader._read_ids(tmp_path / "vocab.yml")
+
+
 @pytest.mark.parametrize("name", ["model.npz", "vocab.spm"])
 def test_missing_and_damaged_files_of_marian_are_named(name, exported, tmp_path):
     folder = shutil.copytree(exported, tmp_path / "native")

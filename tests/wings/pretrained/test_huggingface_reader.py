@@ -250,7 +250,7 @@ def test_stored_positions_must_be_those_of_the_family(originals, tmp_path):
         read(folder, "en", "de")
 
 
-def test_tags_go_into_exports(originals, tmp_path):
+def test_tags_go_into_exports(originals, tmp_path, capsys):
     """Per sentence in one batch; a package of Argos Translate has one direction, and adds both tags itself."""
     import_model(originals("NLLB-200"), tmp_path / "model", "en,de", "de,fr", pairs(8)[4:5])
     given = [pair for pair in pairs(80) if pair.direction in ("en-de", "en-fr")]
@@ -266,6 +266,15 @@ def test_tags_go_into_exports(originals, tmp_path):
         tmp_path / "model", "argos", tmp_path / "package", pairs=given, direction="en-fr"
     )
     assert found and found.identical == found.sentences == len(given) // 2
+    some = given[::2] if given[0].direction == "en-fr" else given[1::2]
+    for side, texts in zip(
+        ("en", "fr"), zip(*(pair[:2] for pair in some), strict=True), strict=True
+    ):
+        (tmp_path / f"text.{side}").write_text("".join(f"{text}\n" for text in texts))
+    command = ["export", tmp_path / "model", "--to", "argos", "--direction", "en-fr"]
+    files = [tmp_path / "text.en", tmp_path / "text.fr"]
+    status, said, error = run(capsys, *command, "--out", tmp_path / "again", "--valid", *files)
+    assert status == 0 and f"{len(some)} of {len(some)} sentences from text.en" in said, error
     with zipfile.ZipFile(tmp_path / "package" / "translate-en_fr-1_0.argosmodel") as archive:
         described = json.loads(archive.read("translate-en_fr-1_0/metadata.json"))
     assert (described["from_code"], described["to_code"]) == ("en", "fr")

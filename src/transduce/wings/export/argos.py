@@ -52,7 +52,7 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
             file = root / "model" / "config.json"
             config = json.loads(file.read_bytes())
             config |= {"add_source_bos": True, "bos_token": tags[-1]}
-            file.write_text(to_json(config), encoding="utf-8")
+            file.write_bytes(to_json(config).encode())
         (root / "model" / ctranslate2.JOINT_MODEL).rename(root / ctranslate2.JOINT_MODEL)
         (root / "metadata.json").write_bytes(to_json(metadata).encode())
         title = f"# {metadata['from_name']} - {metadata['to_name']}"

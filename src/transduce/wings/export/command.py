@@ -34,11 +34,11 @@ def export(
         valid: Text for the comparison: two text files or one bilingual file; by default text held out from training.
     """
     from transduce import model_folder  # imports torch: too slow for --help
-    from transduce.wings.export.exporting import FORMS, report
+    from transduce.wings.export.exporting import FORMS, in_direction, report
     from transduce.wings.export.exporting import export as run
 
     began = time.monotonic()
-    data = model_folder.read_config(model).data
+    data = in_direction(model_folder.read_config(model), direction).data
     parity = run(model, to, out, compute_type, pairs_in(valid, data), direction)
     for line in report(parity, FORMS[to].title):
         print(line)

@@ -72,7 +72,7 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
     options = "".join(_yaml(_options(config, [len(ids) for ids in rows]))).encode() + b"\0"
     weights = _weights(model, rows)
     weights[marian_native.OPTIONS_KEY] = np.frombuffer(options, dtype=np.int8)
-    np.savez(folder / NATIVE_WEIGHTS, allow_pickle=False, **weights)
+    np.savez(folder / NATIVE_WEIGHTS, **weights)
     decode = config.decode
     described = {
         "relative-paths": "true",
@@ -82,7 +82,7 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
         "normalize": decode.length_penalty,
         "word-penalty": 0,
     }
-    (folder / DESCRIPTION_FILE).write_text("".join(_yaml(described)), encoding="utf-8")
+    (folder / DESCRIPTION_FILE).write_bytes("".join(_yaml(described)).encode())
 
 
 def ids_by_marian(side: Vocabulary) -> list[int]:

@@ -67,7 +67,7 @@ def parse_yaml(text: str) -> Yaml:
     """The options of a file that Marian wrote: a text for each key, or a list of texts."""
     options: Yaml = {}
     key = ""
-    for line in text.replace("\0", "").splitlines():
+    for line in text.replace("\0", "").split("\n"):
         item = line.strip()
         listed = options.get(key)
         if item.startswith("- ") and isinstance(listed, list):

@@ -4,6 +4,7 @@ Marian starts decoding with a vector of zeros, which becomes the embedding of ou
 """
 
 import json
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -178,11 +179,13 @@ def _read_bytes(file: Path) -> bytes:
 def _read_ids(file: Path) -> dict[str, int]:
     """The pieces of a vocabulary as YAML, one per line, such as "the": 12."""
     ids = dict[str, int]()
-    for number, line in enumerate(_read_text(file).splitlines(), start=1):
+    lines = _read_text(file).removesuffix("\n").split("\n")  # a piece may be another line break
+    for number, line in enumerate(lines, start=1):
         piece, _, value = line.rpartition(": ")
         try:
             if piece.startswith('"'):
-                piece = json.loads(piece)
+                # YAML's escapes, except this one, are also JSON's.
+                piece = json.loads(re.sub(r"(?<!\\)\\x([0-9a-fA-F]{2})", r"\\u00\1", piece))
             elif piece.startswith("'"):
                 piece = piece[1:-1].replace("''", "'")
             ids[piece] = int(value)
