@@ -35,7 +35,7 @@ from transduce.wings.documents import (
 )
 from transduce.wings.export import onnx_engine
 from transduce.wings.rules import corpus_faults, more_rules
-from transduce.wings.synthetic import back_translation
+from transduce.wings.synthetic import back_translation, remembering
 from transduce.wings.terms import enforce, glossary
 from transduce_lab import operations, options
 from transduce_lab.comparing import evaluate_command
@@ -101,11 +101,13 @@ SEARCH_SPEED: Callable[[Profile, Sequence[ModelConfig]], None] = operations.prin
 BACK_TRANSLATE: Callable[
     [Settings, Path, Sequence[str], Path | None, Path | None, bool], Settings
 ] = back_translation.with_back_translations
+REMEMBER: Callable[[Settings, Path, Path, Sequence[str]], Settings] = remembering.with_remembered
 FAULTS_OF_CORPUS: Callable[[Sequence[TextColumn], Sequence[Origin]], Iterator[str]] = (
     corpus_faults.faults_of_corpus
 )
 OPTIONS: list[object] = [
     FAULTS_OF_CORPUS,
+    REMEMBER,
     *TRANSLATE,
     CHECK_LINES,
     *EVALUATE,

@@ -4,7 +4,7 @@
     confidence.json                                               an estimate of its translations' quality
     sources.json                                                      where each value of config.toml came from
     run.json                                                          inputs, code, command and machine of the training
-    journal.jsonl  data/  checkpoints/step-00001234/  back-translation/                       the training
+    journal.jsonl  data/  checkpoints/step-00001234/  back-translation/  remembered/          the training
 
 If manifest.json is missing, the training is not finished, and the newest intact checkpoint is the model.
 """
@@ -38,6 +38,7 @@ SEAL = "\n# SHA-256 of the text above: "  # at the end of config.toml
 NOT_NEEDED = (CARD, METRICS, CONFIDENCE, SOURCES, RUN)  # files that translation does not need
 JOURNAL = "journal.jsonl"
 CHECKPOINTS, DATA, BACK_TRANSLATION = "checkpoints", "data", "back-translation"
+REMEMBERED = "remembered"  # other text that a fine-tuning repeats
 CHECKPOINT_PATTERN = "step-" + 8 * "[0-9]"  # excludes copies with longer names
 
 

@@ -300,7 +300,7 @@ def test_facts_are_counted_over_all_stores_and_extended(corpus, tmp_path):
         '{"rule": "ratio", "file": "ä", "line": 1}',
     ]
     write_facts(
-        folder, data, cleaning=cleaning, extend=lambda its: replace(its, pairs=9), **options
+        folder, data, cleaning=cleaning, extend=lambda its, _: replace(its, pairs=9), **options
     )
     assert read_facts(folder) == replace(facts, pairs=9)
     # Whether pairs are left is asked of the own corpora alone.

@@ -69,7 +69,7 @@ def test_weights_do_not_balance_back_translations_that_are_gone(old, weights, re
     new = replace(
         old.facts, corpora=[["n"]], files=[["m"]], weights=[5.0], languages=[["en", "it"]]
     )
-    extended = found.extend(new)
+    extended = found.extend(new, [])
     assert extended.weights == [5.0, weights[0] / repeats, weights[1] / repeats]
     assert extended.corpora == [["n"], *old.facts.corpora[:2]]
     assert extended.files == [["m"], *old.facts.files[:2]]
@@ -100,7 +100,7 @@ def test_a_multilingual_model_keeps_the_directions_of_its_pairs(old, monkeypatch
     monkeypatch.setattr(Prepared, "valid", lambda _: pairs)
     found = Replay.open(data_of(old))
     assert found.valid == pairs and found.languages == {"en", "de", "fr"}
-    assert found.extend(replace(facts, languages=[])).languages == [["en", "de"], ["en", "fr"]]
+    assert found.extend(replace(facts, languages=[]), []).languages == [["en", "de"], ["en", "fr"]]
 
 
 def test_stores_are_written_again_with_the_longer_vocabulary(old, tmp_path, monkeypatch):

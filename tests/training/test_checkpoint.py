@@ -93,7 +93,7 @@ def test_interrupted_training_keeps_the_same_checkpoints(
             if step % save_every == 0 or step in {best, steps, *stops}:
                 (folder / f"step-{step:08d}").mkdir()
                 if step == steps or step not in deaths:
-                    remove_old(folder, save_every, keep_last, best)
+                    remove_old(folder, save_every, keep_last, {best})
         kept.append([step_of(path) for path in checkpoints_in(folder)])
     wanted = [step for step in range(steps + 1) if step % save_every == 0 or step == steps][
         -keep_last:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from corpora import reverse_rows, reverse_texts
-from small_trainings import MODEL, TRAIN, same, training
+from small_trainings import MODEL, TRAIN, same, training, weights
 from transduce import model_folder
 from transduce.config.schema import DataConfig, DecodeConfig, RunConfig
 from transduce.evaluation.evaluate import evaluate
@@ -20,7 +20,7 @@ from transduce.system.files import publish, to_json
 from transduce.text.pairs import Origin, Pair
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training import loop
-from transduce.training.checkpoint import TrainState
+from transduce.training.checkpoint import TrainState, save_checkpoint
 from transduce.training.distributed import ALONE
 from transduce.training.finish import (
     _compare,
@@ -55,6 +55,52 @@ def test_unchanged_weights_are_not_validated_again(tmp_path, ema):
         chosen.is_moving,
     )
     assert same(again.weights, chosen.weights)
+
+
+BEFORE = (20.0, 60.0)  # chrF on the new and on other text
+
+
+@pytest.mark.parametrize(
+    ("measured", "share"),
+    [
+        # Shares 1, 0.85, 0.7, 0.5, 0.3. The limit on other text is 54.
+        ([(30, 58), (29, 58), (28, 58), (27, 58), (25, 58)], 1),
+        ([(30, 53), (29, 54), (28, 55), (27, 56), (25, 57)], 0.85),
+        ([(30, 53), (29, 53), (28, 53), (27, 53), (25, 54)], 0.3),
+        ([(30, 40), (29, 41), (28, 42), (27, 43), (25, 44)], 0.3),  # none keeps enough
+        ([(30, 58), (29.6, 58), (29.5, 58), (28, 58), (25, 58)], 0.7),  # 95 % of the gain
+        ([(28, 58), (29, 58), (30, 58), (30, 58), (26, 58)], 0.5),
+        ([(18, 58), (19, 58), (19, 58), (19, 58), (19.5, 58)], 0.3),  # nothing is gained
+        ([(30, None), (31, None), (29, None), (28, None), (25, None)], 0.85),  # no other text
+    ],
+)
+def test_a_fine_tuned_model_is_averaged_with_the_model_before(tmp_path, measured, share):
+    train = replace(TRAIN, steps=5, average=1, max_forgotten=0.1)
+    before = BEFORE if measured[0][1] else (BEFORE[0], None)
+    task = training(tmp_path, reverse_rows(50, seed=1), MODEL, train, lambda _: None)
+    save_checkpoint(task.folder, task.model, task.optimizer, task.state)
+    old = weights(task.model)
+    loop.train(task)
+    new = weights(task.model)
+    of_tuned = iter(measured[:1])
+    results = iter(measured[1:])
+
+    def validate(model: Seq2Seq) -> Validation:
+        now = weights(model)
+        figures = before if same(now, old) else next(of_tuned if same(now, new) else results)
+        return Validation(9.0, 5.0, *figures)
+
+    task.validate = validate
+    chosen = choose(task)
+    assert chosen.share == share
+    assert chosen.before == Validation(9.0, 5.0, *before)
+    for name, weight in chosen.weights.items():
+        assert torch.equal(weight, old[name].lerp(new[name], share) if share < 1 else new[name])
+    assert str(chosen).startswith(f"{1 - share:.0%} of the model before" if share < 1 else "check")
+    gone = task.folder / "step-00000000"
+    gone.rename(gone.with_name("gone"))
+    of_tuned = iter(measured[:1])
+    assert choose(task).share == 1, "without the old weights"
 
 
 @pytest.mark.parametrize(("average", "steps"), [(1, [12]), (2, [12, 16]), (3, [8, 12, 16])])

@@ -80,7 +80,11 @@ def test_every_input_is_listed_with_its_hash(place, capsys):
     assert run_json("old")["inputs"] == texts
     assert run(capsys, *command("tuned", "--init", "old"))[0] == 0
     weights = sha256("old/model.safetensors")
-    assert run_json("tuned")["inputs"] == texts | {"init": {"old": weights}}
+    corpus = {"old/data": sha256("old/data/manifest.json")}
+    assert run_json("tuned")["inputs"] == texts | {
+        "init": {"old": weights},
+        "data.remember": corpus,
+    }
     assert (
         run(
             capsys,

@@ -25,6 +25,8 @@ def train(
     reverse: str | Path | None = None,
     init: str | Path | None = None,
     keep_optimizer: bool = False,
+    remember: Paths = (),
+    forget: bool = False,
     tensorboard: bool = False,
     options: Mapping[str, Any] = MappingProxyType({}),
     stop: Callable[[], bool] | None = None,
@@ -50,6 +52,8 @@ def train(
         reverse=Path(reverse) if reverse else None,
         init=init,
         keep_optimizer=keep_optimizer,
+        remember=_names(remember),
+        forget=forget,
         options=options,
     )
     is_stopped = False

@@ -20,7 +20,9 @@ from transduce.commands.recipes import (
 )
 from transduce.config.commands import option
 from transduce.config.schema import DataConfig
-from transduce.config.settings import Settings
+from transduce.config.settings import FROM_SIZES, MODEL, Settings
+from transduce.system.console import log
+from transduce.system.errors import UserError
 
 
 def train(
@@ -37,6 +39,8 @@ def train(
     reverse: Path | None = None,
     init: Path | None = None,
     keep_optimizer: bool = False,
+    remember: Files = (),
+    forget: bool = False,
     tensorboard: bool = False,
     profile: bool = False,
     assignments: Assignments = (),
@@ -58,7 +62,11 @@ def train(
         target: Language code of the target, or several codes such as de,cs; by default, read from the file names.
         monolingual: Text files in the target language. They are translated back, as additional pairs to train on.
         reverse: With --monolingual, the model that translates back; by default, it is trained first on the same corpus.
-        init: Fine-tune this model: the training starts with the model's weights, vocabulary and shape.
+        init: Fine-tune this model: the training starts with the model's weights, vocabulary and shape. Half of each
+            epoch repeats the model's own corpus, so that the model keeps what it knows.
+        remember: With --init, text of other kinds to repeat instead of the model's corpus: a plain text in the source
+            language, which the model translates first, or pairs.
+        forget: With --init, train on the new corpus only; the model may lose most of what it knows.
         keep_optimizer: With --init, start from the newest checkpoint and optimizer state, not from averaged weights.
         tensorboard: Also write TensorBoard event files into the model folder.
         profile: Print a time profile at the end.
@@ -71,6 +79,8 @@ def train(
         reverse=reverse,
         init=init,
         keep_optimizer=keep_optimizer,
+        remember=remember,
+        forget=forget,
         valid=valid,
         test=test,
         languages=(source, target),
@@ -99,6 +109,8 @@ def settings_of(
     reverse: Path | None,
     init: Path | None,
     keep_optimizer: bool,
+    remember: Sequence[str],
+    forget: bool,
     **more: Any,
 ) -> Settings:
     """The options of a training run.
@@ -114,6 +126,15 @@ def settings_of(
         else None
     )
     settings = _with_languages(settings, train, init, begun)
+    is_begun = (out / model_folder.CONFIG).exists()
+    if remember and (forget or keep_optimizer or not init):
+        raise UserError(
+            "A training repeats other text only if it fine-tunes a model with a new optimizer.",
+            "Leave the other text out.",
+            "remember",
+        )
+    if init and not (forget or keep_optimizer or is_begun):
+        settings = _with_memory(settings, out, init, remember)
     if monolingual or reverse:
         settings = option("train --monolingual")(
             settings, out, monolingual, reverse, init, keep_optimizer
@@ -143,6 +164,35 @@ def _with_languages(
     if trained.directions:
         settings = with_direction(settings, train, trained.directions)
     return with_new_languages(settings, train, init, trained)
+
+
+def _with_memory(settings: Settings, out: Path, init: Path, remember: Sequence[str]) -> Settings:
+    """Let the fine-tuning of the model `init` repeat the text `remember` or the corpus of this model.
+
+    Adding a language, minimum-risk training, parsers and prepared corpora are left alone.
+    """
+    from transduce import model_folder
+    from transduce.config import size_table
+    from transduce.preparation.prepared import is_prepared, prepared_corpora
+
+    if not (init / model_folder.CONFIG).is_file():
+        return settings  # the training reports the mistake
+    trained = model_folder.read_config(init).data
+    data = settings.config().data
+    is_given = any(is_prepared(corpus.files) for corpus in data.corpora)
+    if data.replay or settings.get("train.risk_steps") or trained.symbols or is_given:
+        return settings
+    places = prepared_corpora(init / model_folder.DATA, trained)
+    if remember:
+        settings = option("train --remember")(settings, out, init, remember)
+    elif places:
+        settings = settings.under(MODEL, {"data.remember": str(places[0].resolve())})
+    else:
+        log(
+            f"Warning: {init} has no corpus to repeat, so the new model may lose much of what it knows. "
+            "Name other text in the source language after --remember."
+        )
+    return settings.under(FROM_SIZES, {"train.max_forgotten": size_table.MAX_FORGOTTEN})
 
 
 def _print_command(out: Path) -> None:

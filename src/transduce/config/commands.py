@@ -120,6 +120,7 @@ OPTIONS = {  # an option of a command or recipe -> the function that implements 
     "info": f"{_WINGS}.ct2.opening:facts",
     "faults of a corpus": f"{_WINGS}.rules.corpus_faults:faults_of_corpus",
     "prepare --shard": f"{_WINGS}.cluster.command:prepare_in_shards",
+    "train --remember": f"{_WINGS}.synthetic.remembering:with_remembered",
     "train --monolingual": f"{_WINGS}.synthetic.back_translation:with_back_translations",
     "translate --glossary": f"{_WINGS}.terms.glossary:read_glossary",
     "translate --shard": f"{_WINGS}.cluster.command:translate_in_shards",

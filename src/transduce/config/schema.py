@@ -227,6 +227,10 @@ class DataConfig:
         "",
         "prepared corpus of the model to which languages are added; it preserves the old directions",
     )
+    remember: str = option(
+        "",
+        "prepared corpus that half of each epoch repeats, so that a fine-tuned model keeps what it knows",
+    )
     tokenizer: Literal["bpe", "unigram", "char"] = option(
         "bpe", "type of SentencePiece model", paper="bpe"
     )
@@ -380,6 +384,11 @@ class TrainConfig:
     select_by: Literal["perplexity", "bleu", "chrf"] = option(
         "perplexity",
         "validation score for train.patience, the best checkpoint and the final weights",
+    )
+    max_forgotten: float = option(
+        1.0,
+        "share of chrF that fine-tuning may lose on other text; old and new weights are averaged to keep it; 1: all",
+        paper="1",
     )
     patience: int = option(
         0, "number of validations without improvement after which training stops; 0: no limit"

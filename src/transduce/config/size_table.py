@@ -44,9 +44,10 @@ ON_TEXTS: Mapping[str, Any] = {  # options for training on texts, from scratch a
     "train.select_by": "chrf",  # perplexity stops improving long before BLEU and chrF do
     "train.patience": 0,  # otherwise training could end before its cool-down, which improves the model much
 }
+MAX_FORGOTTEN = 0.03  # train.max_forgotten of a fine-tuning
 RISK_VALIDATIONS = 3  # validations during minimum-risk training of an existing model
 SMALL_CORPUS_PAIRS = 20_000
-# Likewise, for small corpora.
+# Likewise, for small corpora from scratch. A model that is fine-tuned would change more than it has to.
 SMALL: Mapping[str, Any] = {
     "train.label_smoothing": 0.3,
     "train.word_dropout": 0.1,
@@ -116,9 +117,9 @@ def training_options(
     }
 
 
-def text_options(pairs: int) -> Mapping[str, Any]:
+def text_options(pairs: int, *, from_scratch: bool = True) -> Mapping[str, Any]:
     """More options for training on texts."""
-    return {**ON_TEXTS, **SMALL} if pairs <= SMALL_CORPUS_PAIRS else ON_TEXTS
+    return {**ON_TEXTS, **SMALL} if from_scratch and pairs <= SMALL_CORPUS_PAIRS else ON_TEXTS
 
 
 def validation_interval(pairs: int, held_out: int, updates_per_epoch: int, steps: int) -> int:

@@ -14,13 +14,22 @@ class Validation(NamedTuple):
     # BLEU by greedy search; None if the targets are symbols, or if the perplexity is infinite.
     bleu: float | None = None
     chrf: float | None = None  # chrF of the same translations
+    general: float | None = None  # chrF on the validation pairs of data.remember
 
     def __str__(self) -> str:
         bleu = "" if self.bleu is None else f", BLEU {self.bleu:.1f} (greedy)"
-        return f"validation perplexity {shown(self.perplexity)}{bleu}"
+        general = (
+            "" if self.general is None else f", chrF {self.chrf:.1f}, other text {self.general:.1f}"
+        )
+        return f"validation perplexity {shown(self.perplexity)}{bleu}{general}"
 
     def cost(self, select_by: str) -> float:
-        """The score of train.select_by, lower for better models; the perplexity while BLEU is below MIN_BLEU."""
+        """The score of train.select_by, lower for better models; the perplexity while BLEU is below MIN_BLEU.
+
+        With data.remember, what the general text loses counts as much as what the new text gains.
+        """
+        if self.general is not None and self.chrf is not None:
+            return -(self.chrf + self.general)
         score = {"bleu": self.bleu, "chrf": self.chrf}.get(select_by)
         return (
             self.perplexity
@@ -41,11 +50,11 @@ def mean_validation(results: Sequence[Validation]) -> Validation | None:
     perplexity = _exponential(
         -math.fsum(math.log(each.perplexity) for each in results), len(results)
     )
-    bleu, chrf = (
+    means = (
         None if None in values else math.fsum(values) / len(results)
         for values in zip(*(r[1:] for r in results), strict=True)
     )
-    return Validation(perplexity, bleu, chrf)
+    return Validation(perplexity, *means)
 
 
 class Perplexity(NamedTuple):

@@ -286,7 +286,7 @@ def read_part(
     with StagingWriter(
         folder,
         tag=tag,
-        with_sentences=bool(data.replay) or (not data.valid and data.holdout > 0),
+        with_sentences=bool(data.replay or data.remember) or (not data.valid and data.holdout > 0),
     ) as writer:
         while chunk := list(islice(stream, CHUNK)):
             batch = PairBatch([pair.source for pair in chunk], [pair.target for pair in chunk])

@@ -37,7 +37,7 @@ from transduce.preparation.prepared import (
     write_facts,
     write_valid,
 )
-from transduce.preparation.replay import Replay
+from transduce.preparation.replay import Remembered, Replay
 from transduce.preparation.staging import StagedPairs
 from transduce.system.errors import UserError
 from transduce.system.files import write_folder
@@ -75,6 +75,8 @@ def prepare(
     data = checked(data, tokenizer, replay.prepared.facts.directions if replay else ())
     if not replay:
         check_tags(data, tokenizer)
+    remembered = Remembered.open(data, tokenizer) if data.remember else None
+    old = replay or remembered
     data = with_placeholders(data, tokenizer)
     with write_folder(folder) as aside:
         corpora = []
@@ -82,7 +84,7 @@ def prepare(
             own = data_of(data, corpus)
             pairs = with_normalised_texts(read_corpus(corpus, data), data, tokenizer)
             corpora.append([read_part(pairs, own, aside / STAGED / str(number), tag=corpus.tag)])
-        whole = aggregate(data, corpora, replay.valid if replay else ())
+        whole = aggregate(data, corpora, old.valid if old else ())
         dropped = whole.dropped
         if rewrite:
             dropped += _rewrite(
@@ -107,6 +109,8 @@ def prepare(
         if replay:
             replay.write_stores(aside, len(corpora), tokenizer)
             held_out = replay.with_valid(held_out)
+        if remembered:
+            remembered.write_stores(aside, len(corpora), whole.pairs)
         write_valid(aside, held_out)
         write_facts(
             aside,
@@ -116,7 +120,7 @@ def prepare(
             dropped=dropped,
             cleaning=whole.cleaning,
             seconds=time.monotonic() - began,
-            extend=replay.extend if replay else None,
+            extend=old.extend if old else None,
         )
     return open_prepared(folder, hashes=False)
 

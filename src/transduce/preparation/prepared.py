@@ -2,6 +2,7 @@
 
 folder/   tokenizer.model  corpus-0/ corpus-1/ …  (token stores)
           valid.jsonl      (the validation pairs, as text)
+          general.jsonl    (the validation pairs of data.remember)
           left-out.jsonl   (the rule, file and line of each left-out pair)
           preparation.json (options, files and counts)
 """
@@ -31,6 +32,7 @@ from transduce.tokens.tokenizer import Tokenizer
 
 LARGE_BYTES = 4 * 10**9  # the hashes of so much data take seconds to check
 FACTS_FILE, VALID_FILE, LEFT_OUT_FILE = "preparation.json", "valid.jsonl", "left-out.jsonl"
+GENERAL_FILE = "general.jsonl"
 PREPARED = (
     "data.tokenizer",
     "data.joint",
@@ -94,6 +96,11 @@ class Prepared:
     def valid(self) -> list[Pair]:
         """The validation pairs."""
         return read_valid(self.folder)
+
+    def general(self) -> list[Pair]:
+        """The validation pairs of data.remember, if any."""
+        is_there = (self.folder / GENERAL_FILE).exists()
+        return read_valid(self.folder, GENERAL_FILE) if is_there else []
 
     def drawn(self, config: RunConfig) -> Mixture:
         """The training pairs with the changes that data.augment and train.sample_source, train.sample_target choose."""
@@ -166,9 +173,9 @@ def _multilingual(
     return Mixture([view for *_, view in found], weights), [number for _, number, _ in found]
 
 
-def read_valid(folder: Path) -> list[Pair]:
+def read_valid(folder: Path, name: str = VALID_FILE) -> list[Pair]:
     """The validation pairs of a prepared corpus, with their directions. Raises UserError if they are damaged."""
-    file = str(folder / VALID_FILE)
+    file = str(folder / name)
     try:
         records = list(map(json.loads, read_lines(file)))
         return usable(
@@ -194,9 +201,9 @@ def store_path(folder: Path, corpus: int) -> Path:
     return folder / f"corpus-{corpus}"
 
 
-def write_valid(folder: Path, held_out: Iterable[Pair]) -> None:
+def write_valid(folder: Path, held_out: Iterable[Pair], name: str = VALID_FILE) -> None:
     _write_lines(
-        folder / VALID_FILE,
+        folder / name,
         (
             {"source": pair.source, "target": pair.target}
             | ({"direction": pair.direction} if pair.direction else {})
@@ -214,14 +221,17 @@ def write_facts(
     dropped: int,
     cleaning: Cleaning,
     seconds: float,
-    extend: Callable[[Facts], Facts] | None = None,
+    extend: Callable[[Facts, Sequence[TokenStore]], Facts] | None = None,
 ) -> None:
     """Write FACTS_FILE, changed by `extend`, and LEFT_OUT_FILE. See `check_pairs`.
 
     `files`, `held_out` and `dropped` are fields of `Facts`.
     """
-    # A replayed corpus has stores, too.
-    stores = [TokenStore(path) for path in folder.glob("corpus-*")]
+    number = len([*folder.glob("corpus-*")])
+    every = [TokenStore(store_path(folder, corpus)) for corpus in range(number)]
+    own = every[: len(data.corpora)]
+    # The corpora of data.replay count, too, but those of data.remember don't: the new pairs determine the training.
+    stores = own if data.remember else every
     facts = Facts(
         source=data.source,
         target=data.target,
@@ -239,9 +249,8 @@ def write_facts(
         seconds=round(seconds, 3),
         languages=[[corpus.source, corpus.target] for corpus in data.corpora],
     )
-    facts = extend(facts) if extend else facts
-    own = range(len(data.corpora))
-    check_pairs(data, [len(TokenStore(store_path(folder, number))) for number in own], cleaning)
+    facts = extend(facts, every) if extend else facts
+    check_pairs(data, [*map(len, own)], cleaning)
     (folder / FACTS_FILE).write_text(
         json.dumps(dataclasses.asdict(facts), indent=1, ensure_ascii=False), encoding="utf-8"
     )

@@ -1,6 +1,7 @@
-"""Trains again on the corpus of a model to which a language is added (data.replay)."""
+"""Repeats the corpus of an older model: to add a language (data.replay), or to fine-tune it (data.remember)."""
 
 import dataclasses
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -9,14 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.config.schema import SYNTHETIC_TAG, DataConfig
-from transduce.preparation.prepared import Facts, Prepared, open_prepared, store_path
+from transduce.preparation.prepared import (
+    GENERAL_FILE,
+    Facts,
+    Prepared,
+    open_prepared,
+    store_path,
+    write_valid,
+)
 from transduce.system.console import log
+from transduce.system.errors import UserError
 from transduce.text.languages import Direction
 from transduce.text.pairs import Pair
 from transduce.tokens.store import Column, Encoded, TokenStore, write_store
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.vocabulary import pack
 
 ENCODED_TOGETHER = 10_000  # pairs
+# A fine-tuning stores so many old pairs, or so many for each new pair if that is more. Each epoch draws other ones.
+MIN_REMEMBERED = 10_000
+REMEMBERED_PER_PAIR = 20
+GENERAL_PAIRS = 500  # old validation pairs on which a fine-tuned model is measured
 
 
 class Replay(NamedTuple):
@@ -83,16 +97,85 @@ class Replay(NamedTuple):
             old = self.prepared.tokenizer
             write_store(store_path(folder, number), _encoded_again(store, old, tokenizer))
 
-    def extend(self, facts: Facts) -> Facts:
+    def extend(self, facts: Facts, _: Sequence[TokenStore]) -> Facts:
         """Add the corpora to the facts of a new corpus."""
-        old = self.prepared.facts
-        added = {
-            name: getattr(facts, name) + [getattr(old, name)[corpus] for corpus in self.corpora]
-            for name in ("corpora", "files")
-        }
-        weights = facts.weights + [old.weights[corpus] / self.repeats for corpus in self.corpora]
-        languages = facts.languages + [old.pair_languages[corpus] for corpus in self.corpora]
-        return dataclasses.replace(facts, **added, weights=weights, languages=languages)
+        weights = [self.prepared.facts.weights[corpus] / self.repeats for corpus in self.corpora]
+        return _with_corpora(facts, self.prepared.facts, self.corpora, weights)
+
+
+class Remembered(NamedTuple):
+    """The old corpora of data.remember, from which a fine-tuning repeats pairs."""
+
+    corpora: Sequence[int]  # numbers of the corpora of data.remember that are repeated
+    prepared: Prepared
+    valid: Sequence[Pair]  # old validation pairs, on which the fine-tuned model is measured
+
+    @classmethod
+    def open(cls, data: DataConfig, tokenizer: Tokenizer | None) -> Self:
+        """Open data.remember. Raises UserError if it is missing or damaged, or has another vocabulary."""
+        prepared = open_prepared(Path(data.remember))
+        if not (tokenizer and tokenizer.same_pieces(prepared.tokenizer)):
+            raise UserError(
+                f"{data.remember} has another vocabulary than the model to continue from.",
+                "Name a prepared corpus of this model.",
+                "data.remember",
+            )
+        facts = prepared.facts
+        corpora = [
+            number
+            for number, (source, target) in enumerate(facts.pair_languages)
+            if not {f"{source}-{target}", f"{target}-{source}"}.isdisjoint(data.directions)
+            or not data.directions
+        ]
+        corpora = [number for number in corpora if not _is_synthetic(prepared, number)]
+        valid = [*prepared.valid(), *prepared.general()]
+        if data.directions:
+            valid = [pair for pair in valid if pair.direction in data.directions]
+        count = min(GENERAL_PAIRS, len(valid))
+        some = [valid[place * len(valid) // count] for place in range(count)]
+        return cls(corpora, prepared, some)
+
+    def write_stores(self, folder: Path, first: int, pairs: int) -> None:
+        """Write the validation pairs, and some pairs of each corpus, to the prepared corpus `folder`.
+
+        The stores are numbered from `first`. `pairs` is the number of new pairs.
+        """
+        write_valid(folder, self.valid, GENERAL_FILE)
+        stores = [TokenStore(store_path(self.prepared.folder, corpus)) for corpus in self.corpora]
+        wanted = max(MIN_REMEMBERED, REMEMBERED_PER_PAIR * pairs)
+        share = min(1.0, wanted / max(1, sum(map(len, stores))))
+        for number, store in enumerate(stores, first):
+            count = math.ceil(share * len(store))
+            places = np.arange(count) * len(store) // max(1, count)  # at equal distances
+            write_store(store_path(folder, number), _copied(store, places))
+
+    def extend(self, facts: Facts, stores: Sequence[TokenStore]) -> Facts:
+        """Add the corpora to the facts of a new corpus with these `stores`: half of each epoch repeats their pairs."""
+        weights = [self.prepared.facts.weights[corpus] for corpus in self.corpora]
+        pairs = [
+            weight * len(store)
+            for weight, store in zip([*facts.weights, *weights], stores, strict=True)
+        ]
+        own = len(facts.weights)
+        factor = sum(pairs[:own]) / max(1, sum(pairs[own:]))
+        scaled = [weight * factor for weight in weights]
+        return _with_corpora(facts, self.prepared.facts, self.corpora, scaled)
+
+
+def _with_corpora(
+    facts: Facts, old: Facts, corpora: Sequence[int], weights: Sequence[float]
+) -> Facts:
+    """The facts with some of the corpora of `old`."""
+    added = {
+        name: getattr(facts, name) + [getattr(old, name)[corpus] for corpus in corpora]
+        for name in ("corpora", "files")
+    }
+    return dataclasses.replace(
+        facts,
+        **added,
+        weights=[*facts.weights, *weights],
+        languages=facts.languages + [old.pair_languages[corpus] for corpus in corpora],
+    )
 
 
 def _paths(files: Iterable[str]) -> set[Path]:
@@ -106,16 +189,22 @@ def _is_synthetic(prepared: Prepared, corpus: int) -> bool:
     return any(text.startswith(SYNTHETIC_TAG) for text in first)
 
 
+def _copied(store: TokenStore, places: NDArray[np.int64]) -> Iterator[Encoded]:
+    """The pairs of a store at the indices `places`."""
+    for begin in range(0, len(places), ENCODED_TOGETHER):
+        some = places[begin : begin + ENCODED_TOGETHER]
+        files, lines = np.array([store.origin(place) for place in some.tolist()]).T
+        source = pack(_rows(store.source, some))
+        target = pack(_rows(store.target, some))
+        yield Encoded(source, target, files.astype(np.int32), lines)
+
+
 def _encoded_again(store: TokenStore, old: Tokenizer, new: Tokenizer) -> Iterator[Encoded]:
-    """Decode the pairs of a store, and encode them with another vocabulary."""
-    for begin in range(0, len(store), ENCODED_TOGETHER):
-        places = np.arange(begin, min(begin + ENCODED_TOGETHER, len(store)))
-        sources = old.source.decode(_rows(store.source, places))
-        targets = old.target.decode(_rows(store.target, places))
-        files, lines = np.array([store.origin(place) for place in places.tolist()]).T
-        yield Encoded(
-            new.source.encode(sources), new.target.encode(targets), files.astype(np.int32), lines
-        )
+    """The pairs of a store, decoded and encoded with another vocabulary."""
+    for block in _copied(store, np.arange(len(store))):
+        sources = old.source.decode(block.source.lists())
+        targets = old.target.decode(block.target.lists())
+        yield block._replace(source=new.source.encode(sources), target=new.target.encode(targets))
 
 
 def _rows(column: Column, places: NDArray[np.int64]) -> list[list[int]]:

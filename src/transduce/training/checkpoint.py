@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -102,11 +102,11 @@ def regular(folder: Path, save_every: int) -> list[Path]:
     return [path for path in paths if step_of(path) % save_every == 0 or path == paths[-1]]
 
 
-def remove_old(folder: Path, save_every: int, keep_last: int, best_step: int) -> None:
-    """Delete all checkpoints except the best checkpoint and the last `keep_last` regular checkpoints."""
+def remove_old(folder: Path, save_every: int, keep_last: int, steps: Collection[int]) -> None:
+    """Delete all checkpoints except those at `steps` and the last `keep_last` regular checkpoints."""
     kept = regular(folder, save_every)[-keep_last:]
     for path in checkpoints_in(folder):
-        if path not in kept and step_of(path) != best_step:
+        if path not in kept and step_of(path) not in steps:
             shutil.rmtree(path)
 
 

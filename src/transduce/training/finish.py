@@ -23,10 +23,12 @@ from transduce.text.pairs import Pair, by_direction
 from transduce.training import checkpoint
 from transduce.training.announce import device_name
 from transduce.training.card import model_card
-from transduce.training.loop import Reason, Training
+from transduce.training.loop import Reason, Training, is_tuning
 from transduce.training.run_card import RunCard, read_run_card
 
 UNTRAINED_PERPLEXITY = 100  # a model with a higher perplexity can hardly translate
+TUNED_SHARES = (0.85, 0.7, 0.5, 0.3)  # of the tuned weights, in averages with the weights before
+SPARED_GAIN = 0.05  # so much of the gain on the new text is given up to stay near the old weights
 METRICS_EXAMPLES = 8  # translations kept in metrics.json
 
 
@@ -65,6 +67,8 @@ def finish(
             _warn_of_high_perplexity(training, result, reason)
         bleu = {} if result.bleu is None else {"bleu_greedy": result.bleu}
         metrics["validation"] = {"perplexity": result.perplexity, **bleu}
+    if chosen.before and result:
+        metrics["tuning"] = _tuning(chosen.before, result, chosen.share)
     if valid := prepared.valid():
         log("Translating validation pairs, for alignments and confidences …")
         metrics[ALIGNMENT_LAYER] = choose_layer(model, prepared.tokenizer, valid)
@@ -95,6 +99,18 @@ def finish(
             more,
         )
     return model_folder.read_metrics(out)
+
+
+def _tuning(before: Validation, after: Validation, share: float) -> dict[str, Any]:
+    """The section "tuning" of the metrics; also prints what was gained and lost."""
+    course: dict[str, Any] = {"share": share}
+    for text, name in (("The new text", "chrf"), ("Other text", "general")):
+        was = getattr(before, name)
+        now = getattr(after, name)
+        if None not in (was, now):
+            log(f"{text}: chrF {was:.1f} before the fine-tuning, {now:.1f} after it.")
+            course[name] = {"before": was, "after": now}
+    return course
 
 
 def _course(training: Training, reason: Reason, run_card: RunCard | None) -> dict[str, Any]:
@@ -193,6 +209,8 @@ class Candidate(NamedTuple):
     steps: list[int]
     validation: Validation | None
     is_moving: bool  # the moving average of train.ema
+    share: float = 1.0  # share of these weights; the others are those before a fine-tuning
+    before: Validation | None = None  # the validation before a fine-tuning
 
     def __str__(self) -> str:
         which = "checkpoint"
@@ -200,7 +218,8 @@ class Candidate(NamedTuple):
             which = "the moving average at step"
         elif len(self.steps) > 1:
             which = f"the average of {len(self.steps)} checkpoints, steps {self.steps[0]:,} to"
-        return f"{which} {self.steps[-1]:,}{f': {self.validation}' if self.validation else ''}"
+        of_before = "" if self.share == 1 else f"{1 - self.share:.0%} of the model before, and "
+        return f"{of_before}{which} {self.steps[-1]:,}{f': {self.validation}' if self.validation else ''}"
 
 
 def choose(training: Training) -> Candidate:
@@ -229,10 +248,48 @@ def choose(training: Training) -> Candidate:
     candidates += [
         _measured(training, paths) for paths in dict.fromkeys((*last_few, (best,), (last,)))
     ]
+    if is_tuning(config):
+        return _balanced(training, candidates)
     return min(
         candidates,
         key=lambda each: each.validation.cost(config.select_by) if each.validation else 0.0,
     )
+
+
+def _balanced(training: Training, candidates: Sequence[Candidate]) -> Candidate:
+    """The candidate that is best on the new text, averaged with the weights before the fine-tuning.
+
+    Of the averages that keep the chrF on other text (train.max_forgotten), the one nearest to the old weights is chosen
+    whose gain on the new text is hardly less than that of the best one (Wortsman et al., 2022).
+    """
+
+    def gained(each: Candidate) -> float:
+        return (each.validation and each.validation.chrf) or 0.0
+
+    tuned = max(candidates, key=gained)
+    first = training.folder / "step-00000000"
+    if not tuned.validation or not _is_intact(first):
+        return tuned
+    old = _measured(training, [first])
+    shared = [tuned]
+    for share in TUNED_SHARES:
+        weights = {
+            name: weight.lerp(tuned.weights[name], share) for name, weight in old.weights.items()
+        }
+        training.model.load_state_dict(weights)
+        validation = training.validate(training.model.eval())
+        shared.append(tuned._replace(weights=weights, validation=validation, share=share))
+    before = old.validation
+    if before and before.general is not None:
+        least = before.general * (1 - training.config.train.max_forgotten)
+        remembered = {
+            each.share: each.validation.general or 0.0 for each in shared if each.validation
+        }
+        shared = [each for each in shared if remembered[each.share] >= least] or shared[-1:]
+    most = max(map(gained, shared))
+    enough = most - SPARED_GAIN * abs(most - gained(old))
+    chosen = [each for each in shared if gained(each) >= enough][-1]
+    return chosen._replace(before=before)
 
 
 def _measured(training: Training, paths: Sequence[Path], *, moving: bool = False) -> Candidate:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from transduce.config.schema import UNK, RunConfig
+from transduce.config.schema import UNK, RunConfig, TrainConfig
 from transduce.evaluation.perplexity import Validation
 from transduce.model.seq2seq import Seq2Seq, make_batch
 from transduce.system.console import Display, duration, log
@@ -84,6 +84,8 @@ def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
         settle_buckets(training.wrapped_model, one_pair.to(training.device), config)
     with stop_signals(insist=training.ranks.world > 1) as stopped, Display() as display:
         pace = Pace(state, training.clock)
+        if not state.step and is_tuning(config):
+            validate(training)  # the model before
         plan = updates(training)
         while (reason := finished(training, stopped() or bool(stop and stop()))) is None:
             if begins_risk(state.step, training.schedule):
@@ -265,7 +267,11 @@ def validate(training: Training) -> None:
         step=state.step,
         epoch=state.epoch,
         perplexity=result.perplexity,
-        **({} if result.bleu is None else {"bleu": result.bleu, "chrf": result.chrf}),
+        **{
+            name: value
+            for name, value in result._asdict().items()
+            if name != "perplexity" and value is not None
+        },
         seconds=state.seconds,
     )
     best = " – the best so far" if state.best_step == state.step and cost < math.inf else ""
@@ -286,8 +292,13 @@ def save(training: Training) -> None:
             training.folder,
             config.save_every,
             max(config.keep_last, config.average),
-            state.best_step,
+            {state.best_step, *([0] if is_tuning(config) else [])},
         )
+
+
+def is_tuning(train: TrainConfig) -> bool:
+    """Whether the final model may be an average with the weights of the first checkpoint, which is kept for this."""
+    return train.max_forgotten < 1
 
 
 def finished(training: Training, stopped: bool) -> Reason | None:

@@ -14,7 +14,7 @@ from transduce.config.parse import configure
 from transduce.config.schema import DataConfig, RunConfig, differences, flatten, value_of
 from transduce.config.settings import Settings
 from transduce.evaluation.evaluate import validations
-from transduce.evaluation.perplexity import mean_validation
+from transduce.evaluation.perplexity import Validation, mean_validation
 from transduce.model.build import build, count_parameters
 from transduce.model.device import set_threads
 from transduce.model.seq2seq import Seq2Seq
@@ -149,6 +149,13 @@ def resume(
         if event["limits"] == state.limits:
             state.recorded[str(event["step"])] = {name: event[name] for name in CHANGING}
     validate = validations(prepared.tokenizer, valid, config)
+    measure = validations(prepared.tokenizer, prepared.general(), config)
+
+    def validation(model: Seq2Seq) -> Validation | None:
+        result = mean_validation(list(validate(model).values()))
+        general = mean_validation(list(measure(model).values()))
+        return result._replace(general=general.chrf) if result and general else result
+
     training = Training(
         config=config,
         model=model,
@@ -159,7 +166,7 @@ def resume(
         state=state,
         journal=journal,
         folder=out / model_folder.CHECKPOINTS,
-        validate=lambda model: mean_validation(list(validate(model).values())),
+        validate=validation,
         device=device,
         ranks=ranks,
     )

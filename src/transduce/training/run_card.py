@@ -113,12 +113,17 @@ def _has_changed(file: str, known: str | None) -> bool:
 def begin_run_card(out: Path, settings: Settings, init: Path | None, keep_optimizer: bool) -> None:
     """Write the run card of a new training with the user's `settings`. The card has no sessions yet."""
     data = settings.config().data
-    own = str(init / model_folder.DATA) if init else ""  # data.replay is this path, made absolute
+    own = (
+        str(init / model_folder.DATA) if init else ""
+    )  # data.replay or data.remember is this path, made absolute
     named = {
         "data.corpora": [file for corpus in data.corpora for file in corpus.files],
         "data.valid": data.valid,
         "data.test": data.test,
-        "data.replay": [own if own and Path(own).resolve() == Path(data.replay) else data.replay],
+        **{
+            f"data.{name}": [own if own and Path(own).resolve() == Path(path) else path]
+            for name, path in (("replay", data.replay), ("remember", data.remember))
+        },
         "init": [str(init or "")],
     }
     inputs = {option: _fingerprints(files) for option, files in named.items() if any(files)}

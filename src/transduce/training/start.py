@@ -33,6 +33,9 @@ from transduce.training.run_card import begin_run_card
 from transduce.training.schedule import check_risk
 from transduce.training.update import make_optimizer
 
+# Folders with corpora that are made before the start.
+MADE_BEFORE = (model_folder.BACK_TRANSLATION, model_folder.REMEMBERED)
+
 Fit = Callable[[float], Mapping[str, Any]]  # measured seconds per update -> options
 
 
@@ -91,7 +94,7 @@ def leftovers(out: Path) -> set[str]:
         else set()
     )
     steps = {path.name for path in (out / model_folder.CHECKPOINTS).glob("[!.]*")}
-    ours = {model_folder.BACK_TRANSLATION}
+    ours = {*MADE_BEFORE}
     ours |= {model_folder.DATA} if is_prepared([str(out / model_folder.DATA)]) else set()
     if model_folder.CHECKPOINTS in names and steps <= {"step-00000000"}:
         ours |= {
@@ -113,7 +116,7 @@ def clear(out: Path) -> None:
     """Delete what an interrupted start left in `out`, except corpora. Raises UserError for other files."""
     names = leftovers(out)
     remove_leftovers(out, sole_writer=True)
-    for name in names - {model_folder.DATA, model_folder.BACK_TRANSLATION}:
+    for name in names - {model_folder.DATA, *MADE_BEFORE}:
         shutil.rmtree(out / name) if name == model_folder.CHECKPOINTS else (out / name).unlink()
 
 
@@ -175,7 +178,7 @@ def with_length(
         # Otherwise, training could end before minimum-risk training.
         automatic |= {"train.patience": 0}
     if is_planned:
-        automatic |= size_table.text_options(facts.pairs)
+        automatic |= size_table.text_options(facts.pairs, from_scratch=not fine_tuning)
         interval = size_table.validation_interval(
             prepared.mixture.pairs_per_epoch, facts.held_out, per_epoch, steps
         )
