@@ -38,7 +38,7 @@ class Replay(NamedTuple):
         corpora = [
             i
             for i, (files, languages) in enumerate(old)
-            if (_paths(files), {*languages}) not in named
+            if (_paths(files), {*languages[:2]}) not in named
         ]
         for files in (each for i, each in enumerate(facts.corpora) if i not in corpora):
             log(f"{' + '.join(files)} is taken from the new corpus, not from {data.replay}.")

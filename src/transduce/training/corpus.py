@@ -156,6 +156,9 @@ def with_corpus(settings: Settings, prepared: Prepared, out: Path, *, has_origin
     tokenizer = prepared.tokenizer
     is_own = prepared.folder.resolve().parent == out.resolve()
     values = options_of(prepared)
+    # A model is derived from the model that it continues from, and from the teacher that made its corpus.
+    licences = filter(None, (settings.get("data.licence"), values.get("data.licence")))
+    values["data.licence"] = " and ".join(dict.fromkeys(licences))
     if not is_own:  # an absolute path, since a later start may have another working directory
         values["data.corpora"] = [{"files": [str(prepared.folder.resolve())]}]
     sizes = {

@@ -7,9 +7,12 @@ import pytest
 
 from command_line import run
 from models import make_model
+from transduce.config.schema import DecodeConfig
 from transduce.decoding import loading
+from transduce.decoding.translator import Translator
 from transduce.system.machine import cores
 from transduce.text.languages import Direction
+from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.synthetic import command
 from transduce.wings.synthetic import distill as distilling
 
@@ -20,23 +23,21 @@ def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def translator(monkeypatch):
-    """A teacher that knows German to English and English to French, and what it was called with."""
-    called = SimpleNamespace(direction=Direction("de", "en"), pivot="")
-    made = SimpleNamespace(
-        engine=SimpleNamespace(name="quick"),
-        directions=[Direction("de", "en"), Direction("en", "fr")],
-        require_direction=lambda: called.direction,
-        direct=lambda direction: SimpleNamespace(pivot="", directs=direction),
-    )
+def called(monkeypatch):
+    """What a teacher that knows German to English and English to French is called with."""
+    called = SimpleNamespace(directions=[Direction("de", "en"), Direction("en", "fr")])
 
     def load(folders, options, **which):
         called.loaded = folders, options, which
-        made.pivot = called.pivot
-        return made
+        return Translator(
+            SimpleNamespace(name="quick"),
+            Tokenizer.load(folders[0]),
+            DecodeConfig(),
+            directions=called.directions,
+        )
 
-    def distill(translator, folders, data, out, **options):
-        called.distilled = translator, folders, data, out, options
+    def distill(translators, folders, data, out, **options):
+        called.distilled = translators, folders, data, out, options
         return "prepared"
 
     monkeypatch.setattr(loading, "load", load)
@@ -45,7 +46,7 @@ def translator(monkeypatch):
     return called
 
 
-def test_options_of_the_search_and_of_the_corpus(teacher, translator, tmp_path, capsys):
+def test_options_of_the_search_and_of_the_corpus(teacher, called, tmp_path, capsys):
     (tmp_path / "a.tsv").write_text("ka\tzu\n")
     (tmp_path / "b.tsv").write_text("lo\tdu\n")
     files = "--train", tmp_path / "a.tsv", "--valid", tmp_path / "b.tsv"
@@ -53,44 +54,68 @@ def test_options_of_the_search_and_of_the_corpus(teacher, translator, tmp_path, 
     changed = "data.max_length=30", "decode.beam_size=7"
     status, printed, said = run(capsys, "distill", teacher, *given, "--engine", "torch", *changed)
     assert (status, printed) == (0, "prepared\n") and "Engine: quick" in said
-    which = {"engine": "torch", "source": "de", "target": "en"}
-    assert translator.loaded == ([teacher], {"decode.beam_size": 7}, which)
-    found, folders, data, out, options = translator.distilled
-    assert found.directs == Direction("de", "en"), "also if the pivot is better"
-    assert (folders, out, options) == (
-        [teacher],
-        tmp_path / "out",
-        {"keep_original": False, "threads": cores()},
-    )
+    assert called.loaded == ([teacher], {"decode.beam_size": 7}, {"engine": "torch"})
+    translators, folders, data, out, options = called.distilled
+    assert {name: each.direction for name, each in translators.items()} == {
+        "": Direction("de", "en")
+    }
+    assert (folders, out) == ([teacher], tmp_path / "out")
+    assert options == {
+        "own_vocabulary": False,
+        "vocab_size": 0,
+        "keep_original": False,
+        "threads": cores(),
+    }
     assert (data.source, data.target, data.max_length) == ("de", "en", 30)
     assert [corpus.files for corpus in data.corpora] == [(str(tmp_path / "a.tsv"),)]
     assert (data.valid, data.test) == ((str(tmp_path / "b.tsv"),), ())
 
 
-def test_an_ensemble_teaches_and_originals_are_kept(teacher, translator, tmp_path, capsys):
+def test_an_ensemble_teaches_and_originals_are_kept(teacher, called, tmp_path, capsys):
     (tmp_path / "a.tsv").write_text("ka\tzu\n")
-    translator.direction = Direction("xx", "yy")  # unknown, as one of a model without languages
+    called.directions = [Direction("src", "tgt")]  # those of a model without languages
     given = "--train", tmp_path / "a.tsv", "--out", tmp_path / "out", "--keep-original"
-    assert run(capsys, "distill", teacher, *given, "--ensemble", tmp_path / "second")[0] == 0
-    found, folders, data, _, options = translator.distilled
-    assert folders == translator.loaded[0] == [teacher, tmp_path / "second"]
-    assert options["keep_original"] and not hasattr(found, "directs")
-    assert (data.source, data.target) == ("xx", "yy")
-    assert data.tokenizer == "bpe" and translator.loaded[2]["source"] == ""
+    second = make_model(tmp_path / "second", {"data.licence": "cc-by-nc-4.0"}, updates=0)
+    assert run(capsys, "distill", teacher, *given, "--ensemble", second)[0] == 0
+    _, folders, data, _, options = called.distilled
+    assert folders == called.loaded[0] == [teacher, second]
+    assert options["keep_original"]
+    assert (data.source, data.target, data.licence) == ("src", "tgt", "cc-by-nc-4.0")
+    assert data.tokenizer == "bpe"
 
 
-def test_a_teacher_translates_one_direction_directly(teacher, translator, tmp_path, capsys):
+def test_a_teacher_translates_directly(teacher, called, tmp_path, capsys):
     for name in ("a.de", "a.en", "a.fr"):
         (tmp_path / name).write_text("ka\n")
     given = "--out", tmp_path / "out", "--train"
     three = [tmp_path / name for name in ("a.de", "a.en", "a.fr")]
     status, _, said = run(capsys, "distill", teacher, *given, *three)
-    assert status == 2 and "these languages have several: de-en" in said
-    assert run(capsys, "distill", teacher, *given, *three, "--from", "de", "--to", "en")[0] == 0
-    [corpus] = translator.distilled[2].corpora
-    assert corpus.files == tuple(map(str, three[:2]))
-    del translator.distilled
-    translator.direction, translator.pivot = Direction("de", "fr"), "en"
+    assert status == 2 and "has no direction en-de" in said and "one of de-en, en-fr" in said
     status, _, said = run(capsys, "distill", teacher, *given, three[0], three[2])
-    assert status == 2 and "has no direction de-fr" in said and "one of de-en, en-fr" in said
-    assert not hasattr(translator, "distilled")
+    assert status == 2 and "has no direction de-fr" in said, "although there is a pivot"
+    # The names of the files say what the teacher must translate.
+    status, _, said = run(capsys, "distill", teacher, *given, three[1], three[0])
+    assert status == 2 and "has no direction en-de" in said
+    assert not hasattr(called, "distilled")
+    assert run(capsys, "distill", teacher, *given, *three, "--from", "de", "--to", "en")[0] == 0
+    [corpus] = called.distilled[2].corpora
+    assert corpus.files == tuple(map(str, three[:2]))
+    status, _, said = run(capsys, "distill", teacher, "--out", tmp_path / "out", "--to", "it")
+    assert status == 2 and "does not translate to it" in said
+
+
+def test_several_directions_have_a_translator_each(teacher, called, tmp_path, capsys):
+    for name in ("a.de", "a.en", "a.fr"):
+        (tmp_path / name).write_text("ka\n")
+    given = "--out", tmp_path / "out", "--train", *tmp_path.glob("a.*"), "data.vocab_size=270"
+    wanted = "--from", "de,en", "--to", "en,fr"
+    status, _, said = run(capsys, "distill", teacher, *given, *wanted, "--own-vocabulary")
+    assert status == 2 and "has no direction de-fr" in said
+    called.directions.append(Direction("de", "fr"))
+    assert run(capsys, "distill", teacher, *given, *wanted, "--own-vocabulary")[0] == 0
+    translators, _, data, _, options = called.distilled
+    assert {*data.directions} == {*translators} == {"de-en", "en-fr", "de-fr"}
+    assert all(name == str(each.direction) for name, each in translators.items())
+    assert (options["own_vocabulary"], options["vocab_size"]) == (True, 270)
+    status, _, said = run(capsys, "distill", teacher, *given, *wanted)
+    assert status == 2 and "has a vocabulary of" in said, "the teacher's is the default"

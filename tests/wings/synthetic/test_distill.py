@@ -61,7 +61,7 @@ def test_targets_are_good_translations_with_the_same_placeholders(
     rows = [*TEXTS, (long, "zu"), ("ka \ufdd0", "zu")]
     data = data_of(tmp_path, rows, max_length=30, deduplicate=False)
     found = distill(
-        translator, [teacher], data, tmp_path / "out", keep_original=keep_original, threads=2
+        {"": translator}, [teacher], data, tmp_path / "out", keep_original=keep_original, threads=2
     )
     sources = [source for source, _ in TEXTS]
     outputs = translator.translate_sentences(sources)
@@ -94,10 +94,9 @@ def test_other_settings_than_those_of_an_interrupted_call_are_refused(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("transduce.preparation.prepare.learn_vocabulary", interrupted)
         patch.setattr("transduce.preparation.prepare.write_store", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            distill(translator, [teacher], data, tmp_path / "out", **PLAIN)
+            distill({"": translator}, [teacher], data, tmp_path / "out", **PLAIN)
     journal = tmp_path / ".out.translations.jsonl"
     lines = journal.read_text().splitlines()
     assert len(lines) == 1 + len(TEXTS)
@@ -108,20 +107,20 @@ def test_other_settings_than_those_of_an_interrupted_call_are_refused(
     assert call["beam_size"] == translator.config.beam_size
     other = replace(translator, config=replace(translator.config, beam_size=2))
     with pytest.raises(UserError, match="was made with another model, engine, text or options"):
-        distill(other, [teacher], data, tmp_path / "out", **PLAIN)
+        distill({"": other}, [teacher], data, tmp_path / "out", **PLAIN)
     with pytest.raises(UserError, match="was made with another model, engine, text or options"):
-        distill(translator, [teacher, teacher], data, tmp_path / "out", **PLAIN)
+        distill({"": translator}, [teacher, teacher], data, tmp_path / "out", **PLAIN)
 
     def never(*_: object) -> list[object]:
         raise AssertionError("they are translated")
 
     with monkeypatch.context() as patch:
         patch.setattr(Translator, "translate_sentences", never)
-        found = distill(translator, [teacher], data, tmp_path / "out", **PLAIN)
+        found = distill({"": translator}, [teacher], data, tmp_path / "out", **PLAIN)
     assert not journal.exists() and found.facts.pairs > 0
     journal.write_text(lines[0] + "\n")  # as if it had been killed when the corpus was complete
     with pytest.raises(UserError, match="exists already"):
-        distill(translator, [teacher], data, tmp_path / "out", **PLAIN)
+        distill({"": translator}, [teacher], data, tmp_path / "out", **PLAIN)
     assert not journal.exists()
 
 

@@ -17,13 +17,13 @@ FLAGS = {"cut": (DETACHED, CUT), "loop": (LOOP,), "detached": (DETACHED,)}
 SOURCES = ["plain", "cut", "loop", "detached", "plain"]
 CALL = {"model": "m", "beam": 4}
 EXPECTED = [
-    ("t1", "plain", "<plain>", False),
-    ("t2", "cut", "<cut>", True),
-    ("t3", "loop", "<loop>", True),
-    ("t4", "detached", "<detached>", False),
-    ("t5", "plain", "<plain>", False),
+    ("t1", "plain", "<plain>", ""),
+    ("t2", "cut", "<cut>", "cut-off"),
+    ("t3", "loop", "<loop>", "cut-off"),
+    ("t4", "detached", "<detached>", ""),
+    ("t5", "plain", "<plain>", ""),
 ]
-Row = tuple[str, str, str, bool]
+Row = tuple[str, str, str, str]
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +82,7 @@ def test_a_journal_of_another_call_or_corpus_is_refused(tmp_path):
     with pytest.raises(UserError, match="damaged or of another corpus"):
         run(tmp_path / "j", sources=["plain", "other"])
     kept = (tmp_path / "j").read_text()
-    for old, new in (("<cut>", "<cat>"), ('"bad": true', '"bad": false'), ('"check"', '"chick"')):
+    for old, new in (("<cut>", "<cat>"), ('"bad": "cut-off"', '"bad": ""'), ('"check"', '"chick"')):
         assert old in kept
         (tmp_path / "j").write_text(kept.replace(old, new))
         with pytest.raises(UserError, match="damaged or of another corpus"):
