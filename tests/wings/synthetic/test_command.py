@@ -119,3 +119,6 @@ def test_several_directions_have_a_translator_each(teacher, called, tmp_path, ca
     assert (options["own_vocabulary"], options["vocab_size"]) == (True, 270)
     status, _, said = run(capsys, "distill", teacher, *given, *wanted)
     assert status == 2 and "has a vocabulary of" in said, "the teacher's is the default"
+    both = "--own-vocabulary", "--teacher-vocabulary"
+    status, _, said = run(capsys, "distill", teacher, *given, *wanted, *both)
+    assert status == 2 and "one vocabulary" in said

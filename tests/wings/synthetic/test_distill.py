@@ -1,6 +1,7 @@
 """A teacher's translations become a corpus, whatever interrupts the preparation."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -138,3 +139,115 @@ def test_sources_are_as_long_as_the_teacher_can_read(max_length, max_tokens, kep
     ]
     assert found == [pair.source for pair in pairs if len(pair.source) <= len(kept)]
     assert cleaning.counts.get("too-long", 0) == 4 - len(found)
+
+
+BOTH = ("en-de", "de-en")
+
+
+def taught(data: DataConfig, folder: Path, out: Path, **options: object) -> Prepared:
+    """The corpus of a student of `data.directions`, with a vocabulary of its own."""
+    teacher = load(folder, engine="torch")
+    translators = {name: teacher.toward(*name.split("-")) for name in data.directions}
+    given = {"own_vocabulary": True, "vocab_size": 300, **options}
+    return distill(translators, [folder], data, out, **given)
+
+
+def multilingual(folder: Path, rows: list[tuple[str, str]], **options: object) -> DataConfig:
+    given = {"directions": BOTH, "temperature": 1.0, **options}
+    data = data_of(folder, rows, **given)
+    return replace(data, corpora=(replace(data.corpora[0], source="en", target="de"),))
+
+
+def test_a_student_learns_what_the_teacher_says_in_each_direction(imported, tmp_path):
+    data = multilingual(tmp_path, TEXTS, deduplicate=False)
+    found = taught(data, imported, tmp_path / "out")
+    teacher = load(imported, engine="torch")
+    expected = []
+    faults = Counter[str]()
+    for name, side in (("en-de", 0), ("de-en", 1)):
+        texts = [row[side] for row in TEXTS]
+        outputs = teacher.toward(*name.split("-")).translate(texts)
+        for text, each in zip(texts, outputs, strict=True):
+            if {CUT, LOOP} & {*each.flags}:
+                faults["cut-off"] += 1
+            elif not each.text:
+                faults["empty"] += 1
+            else:
+                expected.append((f">>{name[3:]}<<", text, each.text))
+    rows = found.mixture.sources(np.arange(len(found.mixture)))
+    tags = found.tokenizer.source.pieces([int(row[0]) for row in rows])
+    assert [(tag, *pair) for tag, pair in zip(tags, learnt(found), strict=True)] == expected
+    assert len(expected) > 20 and found.facts.left_out == faults
+    assert not found.tokenizer.is_imported and not found.tokenizer.has_own_tags
+    assert found.tokenizer.target.size <= 300
+    texts = [text for pair in learnt(found) for text in pair]
+    assert found.tokenizer.decode(found.tokenizer.encode_target(texts)) == texts
+    again = taught(data, imported, tmp_path / "again", keep_original=True)
+    both = [*learnt(found), *TEXTS, *((target, source) for source, target in TEXTS)]
+    assert sorted(learnt(again)) == sorted(both)
+
+
+def test_an_interrupted_distillation_of_two_directions_makes_the_same_corpus(
+    imported, tmp_path, monkeypatch
+):
+    data = multilingual(tmp_path, TEXTS)
+    monkeypatch.setattr("transduce.wings.synthetic.translations.CHUNK_LINES", 16)
+    whole = taught(data, imported, tmp_path / "whole")
+    usual = Translator.translate_lines
+    calls = []
+
+    def interrupted(translator: Translator, texts: list[str], **options: object) -> object:
+        calls.append((str(translator.direction), tuple(texts)))
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        return usual(translator, texts, **options)
+
+    monkeypatch.setattr(Translator, "translate_lines", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        taught(data, imported, tmp_path / "out")
+    assert [name for name, _ in calls] == ["en-de"] * 3 + ["de-en"] * 2
+    resumed = taught(data, imported, tmp_path / "out")
+    assert [each for each in calls if calls.count(each) > 1] == [calls[4]] * 2, "nothing else"
+    for file in (path for path in whole.folder.rglob("*") if path.is_file()):
+        if file.name not in ("manifest.json", "preparation.json"):  # with the seconds
+            assert (
+                file.read_bytes() == (resumed.folder / file.relative_to(whole.folder)).read_bytes()
+            )
+    assert replace(resumed.facts, seconds=0) == replace(whole.facts, seconds=0)
+
+
+def test_no_placeholder_is_lost(teacher, tmp_path):
+    """The teacher does not know the signs of placeholders, and the student has tokens for them or not."""
+    marks = ("{0}", "%s", "https://example.com/a")
+    rows = [
+        (source.replace(" ", f" {marks[i % 3]} ", 1), f"{marks[i % 3]} {target}")
+        for i, (source, target) in enumerate(TEXTS)
+    ]
+    for placeholders in ("kept", "masked"):
+        data = data_of(tmp_path, rows, placeholders=placeholders, deduplicate=False)
+        found = distill(
+            {"": load(teacher, engine="torch")},
+            [teacher],
+            data,
+            tmp_path / placeholders,
+            own_vocabulary=True,
+            vocab_size=400,
+        )
+        ours = ["\ufdd0"] if placeholders == "masked" else marks
+        counts = [[(s.count(each), t.count(each)) for each in ours] for s, t in learnt(found)]
+        assert all(one == other for each in counts for one, other in each)
+        assert sum(one for each in counts for one, _ in each) == len(counts) > 0
+        assert found.facts.pairs + sum(found.facts.left_out.values()) == len(rows)
+        assert found.facts.options["data.placeholders"] == placeholders
+        assert found.tokenizer.has_placeholder_tokens == (placeholders == "masked")
+
+
+def test_what_a_student_can_not_have_is_refused(imported, tmp_path):
+    data = multilingual(tmp_path, TEXTS)
+    with pytest.raises(UserError, match="tags for the languages of both texts") as error:
+        taught(data, imported, tmp_path / "out", own_vocabulary=False)
+    assert error.value.hint and error.value.hint.options == ("own_vocabulary",)
+    for name, value in (("symbols", True), ("replay", "a")):
+        with pytest.raises(UserError, match=f"data.{name} is not for distillation"):
+            taught(replace(data, **{name: value}), imported, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

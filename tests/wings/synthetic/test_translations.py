@@ -7,13 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from transduce.decoding.types import CUT, DETACHED, LOOP, Translation
+from transduce.decoding.plan import GUESSED, LONG, LOST, OTHER_NUMBERS
+from transduce.decoding.types import CUT, DETACHED, EMPTY, LOOP, UNTRANSLATED, Translation
 from transduce.system.errors import UserError
 from transduce.text.pairs import Origin, Pair
 from transduce.wings.synthetic import translations
 from transduce.wings.synthetic.translations import begin, translated
 
-FLAGS = {"cut": (DETACHED, CUT), "loop": (LOOP,), "detached": (DETACHED,)}
+FLAGS = {
+    "cut": (DETACHED, CUT),
+    "loop": (LOOP,),
+    "detached": (DETACHED,),
+    "lost": (OTHER_NUMBERS, LOST),
+    "guessed": (GUESSED,),
+    "empty": (EMPTY,),
+    "long": (LONG,),
+    "foreign": (UNTRANSLATED,),
+}
 SOURCES = ["plain", "cut", "loop", "detached", "plain"]
 CALL = {"model": "m", "beam": 4}
 EXPECTED = [
@@ -56,6 +66,12 @@ def test_translations_that_are_cut_off_or_repeat_themselves_are_bad(tmp_path):
     assert [(each["source"], each["text"], each["bad"]) for each in events] == [
         row[1:] for row in EXPECTED
     ]
+
+
+def test_a_translation_that_is_a_copy_or_lost_a_placeholder_is_bad(tmp_path):
+    names = [*FLAGS][3:]
+    rules = ["placeholders", "placeholders", "empty", "too-long", "copied"]
+    assert [row[3] for row in run(tmp_path / "j", sources=names)[0]] == rules
 
 
 @pytest.mark.parametrize("count", range(1, 6))

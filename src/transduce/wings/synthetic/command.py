@@ -30,7 +30,8 @@ def distill(
     source: FromCode = "",
     target: ToCode = "",
     ensemble: Files = (),
-    own_vocabulary: bool | None = None,
+    own_vocabulary: bool = False,
+    teacher_vocabulary: bool = False,
     keep_original: bool = False,
     engine: EngineName = "auto",
     assignments: Assignments = (),
@@ -48,11 +49,16 @@ def distill(
         source: Language code of the source, or several codes such as en,fr; by default, by the files or the teacher.
         target: Language code of the target, or several codes such as de,cs; by default, by the files or the teacher.
         ensemble: Additional teachers with the vocabulary of MODEL; the probabilities of all teachers are averaged.
-        own_vocabulary: Learn a vocabulary for the student; by default, the student gets the teacher's vocabulary,
-            unless the teacher was imported.
+        own_vocabulary: Learn a vocabulary from the sources and the translations. This is the default if the teacher
+            was imported.
+        teacher_vocabulary: Use the teacher's vocabulary. This is the default if transduce trained the teacher.
         keep_original: Add the original pairs to the prepared corpus.
         engine: The translation engine; `transduce translate --help` describes the choices.
     """
+    if own_vocabulary and teacher_vocabulary:
+        raise UserError(
+            "A student has one vocabulary.", "Choose its own or the teacher's, not both."
+        )
     given = gather(
         None, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments
     )
@@ -64,7 +70,8 @@ def distill(
     search = {name: value for name, value in given.items() if not name.startswith("data.")}
     translator = load(folders, search, engine=engine)
     log(f"Engine: {translator.engine.name}")
-    has_own = translator.tokenizer.is_imported if own_vocabulary is None else own_vocabulary
+    is_imported = translator.tokenizer.is_imported
+    has_own = own_vocabulary or (is_imported and not teacher_vocabulary)
     learnt = {} if has_own else vocabulary_options(model, given)
     directions = _directions(translator, given, train, Direction(source, target))
     translators = {name: _teacher(model, translator, each) for name, each in directions.items()}
