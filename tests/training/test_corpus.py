@@ -242,6 +242,7 @@ def test_the_licences_of_the_corpus_and_of_the_model_to_continue_from_are_kept(p
         (taught, "", "cc-by-nc-4.0"),
         (taught, "cc-by-nc-4.0", "cc-by-nc-4.0"),
         (taught, "mit", "mit and cc-by-nc-4.0"),
+        (taught, "cc-by-nc-4.0 and mit", "cc-by-nc-4.0 and mit"),
     ):
         settings = settings_of(prepared).under(MODEL, {"data.licence": model})
         found = with_corpus(settings, corpus, Path("out"), has_origin=bool(model))

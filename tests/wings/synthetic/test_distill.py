@@ -246,7 +246,7 @@ def test_what_a_student_can_not_have_is_refused(imported, tmp_path):
     data = multilingual(tmp_path, TEXTS)
     with pytest.raises(UserError, match="tags for the languages of both texts") as error:
         taught(data, imported, tmp_path / "out", own_vocabulary=False)
-    assert error.value.hint and error.value.hint.options == ("own_vocabulary",)
+    assert error.value.hint and error.value.hint.options == ("teacher_vocabulary",)
     for name, value in (("symbols", True), ("replay", "a")):
         with pytest.raises(UserError, match=f"data.{name} is not for distillation"):
             taught(replace(data, **{name: value}), imported, tmp_path / "out")

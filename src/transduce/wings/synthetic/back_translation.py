@@ -43,7 +43,7 @@ from transduce.training.distributed import check_single_process
 from transduce.training.origin import with_origin
 from transduce.training.run import read_test, train
 from transduce.training.start import leftovers, with_known_languages
-from transduce.wings.synthetic.translations import begin, translated
+from transduce.wings.synthetic.translations import begin, licence_of, translated
 
 REVERSE, PAIRS, MADE = "reverse", "pairs.jsonl", "made.json"
 TRANSLATIONS = ".translations.jsonl"  # journal of an interrupted call
@@ -119,7 +119,10 @@ def with_back_translations(
     with file_lock(folder / LOCK, f"Another process works in {folder}."):
         pairs = _translate(lines, data, reverse or _train_reverse(settings, data, folder), folder)
     log("Step 3 of 3: the model")
-    return settings.over(CORPUS, {"data.corpora": _with_pairs(data, folder / PAIRS, pairs)})
+    options: dict[str, Any] = {"data.corpora": _with_pairs(data, folder / PAIRS, pairs)}
+    if reverse and not settings.is_chosen("data.licence"):
+        options["data.licence"] = licence_of([init, reverse] if init else [reverse])
+    return settings.over(CORPUS, options)
 
 
 def _check_plain(files: Sequence[str]) -> None:

@@ -62,9 +62,9 @@ def distill(
     given = gather(
         None, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments
     )
-    from transduce import model_folder
     from transduce.decoding.loading import load
     from transduce.wings.synthetic.distill import distill as run
+    from transduce.wings.synthetic.translations import licence_of
 
     folders = [model, *map(Path, ensemble)]
     search = {name: value for name, value in given.items() if not name.startswith("data.")}
@@ -76,11 +76,10 @@ def distill(
     directions = _directions(translator, given, train, Direction(source, target))
     translators = {name: _teacher(model, translator, each) for name, each in directions.items()}
     [taught, *_] = [each.require_direction() for each in translators.values()]
-    licences = [model_folder.read_config(folder).data.licence for folder in folders]
     teachers = {
         "data.source": taught.source,
         "data.target": taught.target,
-        "data.licence": " and ".join(dict.fromkeys(filter(None, licences))),
+        "data.licence": licence_of(folders),
     }
     prepared = run(
         translators,

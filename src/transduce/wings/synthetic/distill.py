@@ -98,8 +98,8 @@ def _checked(data: DataConfig, teacher: Tokenizer, *, own_vocabulary: bool) -> D
     if not own_vocabulary and teacher.has_own_tags:
         raise UserError(
             "The teacher's vocabulary has tags for the languages of both texts, which only imported models read.",
-            "Let the student learn a vocabulary of its own.",
-            "own_vocabulary",
+            "Let the student learn its own, and leave the teacher's out.",
+            "teacher_vocabulary",
         )
     if data.placeholders == "auto" and teacher.has_placeholder_tokens:
         return dataclasses.replace(data, placeholders="masked")

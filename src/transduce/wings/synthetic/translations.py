@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
+from transduce import model_folder
 from transduce.decoding.plan import GUESSED, LONG, LOST
 from transduce.decoding.translator import CHUNK_LINES
 from transduce.decoding.types import CUT, EMPTY, LOOP, UNTRANSLATED, Translation
@@ -15,6 +16,7 @@ from transduce.system.journal import Event, Journal, Value, read_events
 from transduce.text import rules
 from transduce.text.clean import CUT_OFF, TOO_LONG
 from transduce.text.pairs import Pair
+from transduce.training.corpus import joined_licences
 
 FAULTS = {  # flag of a translation that is not trained on -> the rule for which it is counted
     CUT: CUT_OFF,
@@ -86,3 +88,8 @@ def begin(path: Path, call: Mapping[str, Value]) -> Iterator[Event]:
             "Use the same, or remove it.",
         )
     return events
+
+
+def licence_of(models: Sequence[Path]) -> str:
+    """The licence of a corpus with translations by these models."""
+    return joined_licences(model_folder.read_config(folder).data.licence for folder in models)
