@@ -64,6 +64,7 @@ def test_options_of_the_search_and_of_the_corpus(teacher, called, tmp_path, caps
         "own_vocabulary": False,
         "vocab_size": 0,
         "keep_original": False,
+        "texts": {"": []},
         "threads": cores(),
     }
     assert (data.source, data.target, data.max_length) == ("de", "en", 30)
@@ -122,3 +123,31 @@ def test_several_directions_have_a_translator_each(teacher, called, tmp_path, ca
     both = "--own-vocabulary", "--teacher-vocabulary"
     status, _, said = run(capsys, "distill", teacher, *given, *wanted, *both)
     assert status == 2 and "one vocabulary" in said
+
+
+def test_texts_are_translated_from_their_language(teacher, called, tmp_path, capsys):
+    for name in ("a.de", "a.en", "a.fr"):
+        (tmp_path / name).write_text("ka\n")
+    (tmp_path / "more.de").write_text("Das ist ein langer deutscher Satz über das Wetter.\n" * 40)
+    (tmp_path / "more.txt").write_text("ka\n")
+    more, unnamed = tmp_path / "more.de", tmp_path / "more.txt"
+    given = "distill", teacher, "--out", tmp_path / "out", "--train", *tmp_path.glob("a.*")
+    two = *given, "--from", "de,en", "--to", "en,fr"
+    called.directions += [Direction("de", "fr"), Direction("en", "de")]
+    assert run(capsys, *two, "--texts", more)[0] == 0
+    assert called.distilled[4]["texts"] == {
+        name: [str(more)] if name.startswith("de-") else [] for name in called.distilled[0]
+    }
+    for text, why in (
+        (unnamed, "has none of the source languages de, en"),
+        (tmp_path / "a.fr", "has none of the source languages"),
+        (tmp_path / "nowhere.de", "nowhere.de does not exist"),
+        (tmp_path / "memory.tsv", "is not plain text"),
+        ("-", "can't be read several times"),
+    ):
+        status, _, said = run(capsys, *two, "--texts", text)
+        assert status == 2 and why in said, said
+    assert run(capsys, *given, "--from", "en", "--to", "de", "--texts", unnamed, more)[0] == 0
+    assert called.distilled[4]["texts"] == {"": [str(unnamed), str(more)]}
+    status, _, said = run(capsys, *given, "--from", "en", "--to", "de", "--texts", more)
+    assert "100% of the lines of" in said and "look like de, not en" in said

@@ -182,9 +182,14 @@ def test_a_student_learns_what_the_teacher_says_in_each_direction(imported, tmp_
     assert found.tokenizer.target.size <= 300
     texts = [text for pair in learnt(found) for text in pair]
     assert found.tokenizer.decode(found.tokenizer.encode_target(texts)) == texts
-    again = taught(data, imported, tmp_path / "again", keep_original=True)
-    both = [*learnt(found), *TEXTS, *((target, source) for source, target in TEXTS)]
+    more = tmp_path / "more.de"
+    more.write_text("".join(f"{target}\n" for _, target in TEXTS[:9]))
+    given = {"keep_original": True, "texts": {"de-en": [str(more)]}}
+    again = taught(data, imported, tmp_path / "again", **given)
+    of_more = [pair for pair in learnt(found) if pair[0] in more.read_text().split("\n")]
+    both = [*learnt(found), *TEXTS, *((target, source) for source, target in TEXTS), *of_more]
     assert sorted(learnt(again)) == sorted(both)
+    assert again.facts.pairs + sum(again.facts.left_out.values()) == 2 * 40 + 9 + 2 * 40
 
 
 def test_an_interrupted_distillation_of_two_directions_makes_the_same_corpus(

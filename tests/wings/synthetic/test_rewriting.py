@@ -79,6 +79,26 @@ def test_each_direction_has_targets_of_its_own(tmp_path):
     assert "-" in "".join(found.tokenizer.target.all_pieces())
 
 
+def test_lines_of_a_text_are_sources_of_their_direction(tmp_path):
+    """A line that is held out, and a blank line, are not learnt."""
+    corpus = write(tmp_path / "a.tsv", TEXTS * 2, source="en", target="de")
+    data = data_of(corpus, directions=BOTH, holdout=5)
+    more = ["new one", "", TEXTS[0][0].upper(), *(en for en, _ in TEXTS)]
+    (tmp_path / "more.en").write_text("\ufeff" + "".join(f"{line}\n" for line in more))
+    rewrites = spelt("en-de") | spelt("de-en")
+    texts = {"en-de": [str(tmp_path / "more.en")]}
+    given = {"vocab_size": lambda _: 300, "texts": texts}
+    found = prepare_rewritten(data, tmp_path / "data", rewrites, **given)
+    held_out = {pair.source for pair in found.valid() if pair.direction == "en-de"}
+    wanted = [line for line in more if line and line.lower() not in held_out]
+    view = next(each for each in found.mixture.stores if each.pairs == len(wanted))
+    rows = [row.tolist() for row in view.source.rows(np.arange(view.pairs))]
+    assert found.tokenizer.decode(rows) == wanted
+    assert {each.tags for each in found.mixture.stores[:1]} == {view.tags}
+    assert found.facts.languages[2] == ["en", "de", "one-way"]
+    assert found.facts.files[2] == found.facts.corpora[2] == texts["en-de"]
+
+
 def test_held_out_pairs_keep_their_texts_in_each_direction(tmp_path):
     corpus = write(tmp_path / "a.tsv", TEXTS * 2, source="en", target="de")
     data = data_of(corpus, directions=BOTH, holdout=5)

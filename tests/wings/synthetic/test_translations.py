@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from transduce import model_folder
+from transduce.config.parse import configure
 from transduce.decoding.plan import GUESSED, LONG, LOST, OTHER_NUMBERS
 from transduce.decoding.types import CUT, DETACHED, EMPTY, LOOP, UNTRANSLATED, Translation
 from transduce.system.errors import UserError
 from transduce.text.pairs import Origin, Pair
 from transduce.wings.synthetic import translations
-from transduce.wings.synthetic.translations import begin, translated
+from transduce.wings.synthetic.translations import begin, check_plain, licence_of, translated
 
 FLAGS = {
     "cut": (DETACHED, CUT),
@@ -103,3 +105,19 @@ def test_a_journal_of_another_call_or_corpus_is_refused(tmp_path):
         (tmp_path / "j").write_text(kept.replace(old, new))
         with pytest.raises(UserError, match="damaged or of another corpus"):
             run(tmp_path / "j")
+
+
+def test_a_file_that_is_no_plain_text_is_refused():
+    check_plain(["a.txt", "b.yy", "c"], "texts")
+    for name in ("a.tsv", "a.po", "a.pot", "a.html", "a.srt"):
+        with pytest.raises(UserError, match=f"{name} is not plain text") as error:
+            check_plain(["a.txt", name], "texts")
+        assert error.value.hint and error.value.hint.options == ("texts",)
+
+
+def test_translations_have_the_licences_of_all_models(tmp_path):
+    for name, licence in (("a", "mit"), ("b", ""), ("c", "cc-by-4.0 and mit"), ("d", "")):
+        (tmp_path / name).mkdir()
+        model_folder.write_config(tmp_path / name, configure({"data.licence": licence}))
+    for names, licence in (("bd", ""), ("ab", "mit"), ("acb", "mit and cc-by-4.0")):
+        assert licence_of([tmp_path / name for name in names]) == licence

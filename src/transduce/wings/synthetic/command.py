@@ -1,6 +1,7 @@
 """`transduce distill`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,12 @@ from transduce.decoding.registry import EngineName
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
-from transduce.text.languages import Direction, languages_of
+from transduce.text.languages import Direction, language_of, languages_of, nearest_code
 
 if TYPE_CHECKING:
     from transduce.decoding.translator import Translator
+
+CHECKED_LINES = 1000  # lines of a text whose language is identified
 
 
 def distill(
@@ -29,6 +32,7 @@ def distill(
     valid: Files = (),
     source: FromCode = "",
     target: ToCode = "",
+    texts: Files = (),
     ensemble: Files = (),
     own_vocabulary: bool = False,
     teacher_vocabulary: bool = False,
@@ -48,6 +52,8 @@ def distill(
         valid: Validation files; by default, held-out pairs of the corpus that share no sentence with training pairs.
         source: Language code of the source, or several codes such as en,fr; by default, by the files or the teacher.
         target: Language code of the target, or several codes such as de,cs; by default, by the files or the teacher.
+        texts: Plain text files with more sources to translate. For a student of several source languages, the names
+            must have a language code, such as more.en.
         ensemble: Additional teachers with the vocabulary of MODEL; the probabilities of all teachers are averaged.
         own_vocabulary: Learn a vocabulary from the sources and the translations. This is the default if the teacher
             was imported.
@@ -89,6 +95,7 @@ def distill(
         own_vocabulary=has_own,
         vocab_size=given.get("data.vocab_size", 0),
         keep_original=keep_original,
+        texts=_texts(texts, translators),
         threads=cores(),
     )
     print_prepared(prepared)
@@ -124,3 +131,32 @@ def _teacher(model: Path, translator: "Translator", wanted: Direction) -> "Trans
             "data.target",
         )
     return translator.direct(choose_direction(translator.directions, *wanted))
+
+
+def _texts(files: Sequence[str], translators: Mapping[str, "Translator"]) -> dict[str, list[str]]:
+    """The plain text files to translate in each direction. Raises UserError for a file that no direction can read."""
+    from transduce.preparation.passes import check_rereadable
+    from transduce.text.identify import warn_of_language
+    from transduce.text.plain import read_lines
+    from transduce.wings.synthetic.translations import check_plain
+
+    check_plain(files, "texts")
+    check_rereadable(files, "read several times")
+    directions = {name: each.require_direction() for name, each in translators.items()}
+    languages = {code for direction in directions.values() for code in direction}
+    codes = sorted({direction.source for direction in directions.values()})
+    found: dict[str, list[str]] = {name: [] for name in directions}
+    for file in files:
+        source = codes[0] if len(codes) == 1 else nearest_code(language_of(file), codes)
+        if not source:
+            raise UserError(
+                f"The name of {file} has none of the source languages {', '.join(codes)}.",
+                "Name the file with its language code, such as more.en.",
+                "texts",
+            )
+        lines = list(islice(read_lines(file), CHECKED_LINES))
+        warn_of_language(f"the lines of {file}", lines, source, languages)
+        for name, direction in directions.items():
+            if direction.source == source:
+                found[name].append(file)
+    return found

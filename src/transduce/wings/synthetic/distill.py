@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, repeat
 from pathlib import Path
+from types import MappingProxyType
 
 from transduce import model_folder
 from transduce.config import size_table
@@ -35,6 +36,7 @@ def distill(
     own_vocabulary: bool = False,
     vocab_size: int = 0,
     keep_original: bool = False,
+    texts: Mapping[str, Sequence[str]] = MappingProxyType({}),
     threads: int = 1,
 ) -> Prepared:
     """Prepare a corpus of the teachers' translations in the new folder `out`.
@@ -42,8 +44,9 @@ def distill(
     `translators` run the models in the folders `teachers`, one for each of data.directions, or for "" without
     directions. The corpus has the teachers' vocabulary, or an own vocabulary of `vocab_size` pieces, learnt from the
     sources and the translations (0: by the number of pairs). The validation set is not translated. Faulty translations
-    are left out. If `keep_original` is true, the corpus also contains the original pairs. A repeated call resumes an
-    interrupted one. Raises UserError as `prepare` does, and if the interrupted call had other settings.
+    are left out. If `keep_original` is true, the corpus also contains the original pairs. For some directions, `texts`
+    names plain text files with more sources. A repeated call resumes an interrupted one. Raises UserError as `prepare`
+    does, and if the interrupted call had other settings.
     """
     first = next(iter(translators.values()))
     data = _checked(data, first.tokenizer, own_vocabulary=own_vocabulary)
@@ -62,7 +65,7 @@ def distill(
         fitting = _fitting(pairs, translator, data.max_length, cleaning)
         run = partial(_translate, translator)
         for pair, event in translated(fitting, run, begun, path, call):
-            if keep_original:
+            if keep_original and pair.target:
                 yield pair
             if event["bad"]:
                 cleaning.count(event["bad"], pair.origin)
@@ -82,6 +85,7 @@ def distill(
             {name: partial(rewrite, each) for name, each in translators.items()},
             vocab_size=lambda pairs: vocab_size or size_table.sizes_for(pairs).vocab_size,
             tokenizer=None if own_vocabulary else first.tokenizer,
+            texts=texts,
             threads=threads,
         )
         path.unlink(missing_ok=True)

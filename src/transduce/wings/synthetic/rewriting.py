@@ -2,8 +2,10 @@
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from transduce.config.schema import CorpusConfig, DataConfig
@@ -31,7 +33,8 @@ from transduce.system.files import write_folder
 from transduce.text.clean import Cleaning
 from transduce.text.holdout import normalised
 from transduce.text.languages import Direction
-from transduce.text.pairs import Pair
+from transduce.text.pairs import Origin, Pair
+from transduce.text.plain import read_lines, without_byte_order_mark
 from transduce.tokens.tokenizer import Tokenizer
 
 Rewrite = Callable[[Iterator[Pair], Cleaning], Iterator[Pair]]
@@ -43,6 +46,14 @@ class Read(NamedTuple):
     staged: Corpora
     whole: Aggregate
     tokenizer: Tokenizer | None  # None: a vocabulary will be learnt
+
+
+class Sources(NamedTuple):
+    """Pairs to rewrite."""
+
+    direction: str  # "": the only one
+    corpus: CorpusConfig
+    pairs: Iterator[Pair]
 
 
 class Rewritten(NamedTuple):
@@ -60,13 +71,15 @@ def prepare_rewritten(
     *,
     vocab_size: Callable[[int], int],
     tokenizer: Tokenizer | None = None,
+    texts: Mapping[str, Sequence[str]] = MappingProxyType({}),
     threads: int = 1,
 ) -> Prepared:
     """Prepare a corpus as `prepare` does, but with the pairs that functions yield for its training pairs.
 
     `rewrites` has a function for each of data.directions, or for "" without directions. Each direction becomes a corpus
     of its own, and its pairs are not used in the other direction. The functions see placeholders as they are. Pairs are
-    masked afterwards. If `tokenizer` is None, the vocabulary is learnt from the rewritten pairs.
+    masked afterwards. For some directions, `texts` names plain text files with more sources: their pairs have empty
+    targets. If `tokenizer` is None, the vocabulary is learnt from the rewritten pairs.
     """
     began = time.monotonic()
     data = checked(data, tokenizer)
@@ -78,7 +91,8 @@ def prepare_rewritten(
         whole = aggregate(unmasked, staged)
         held_out = list(masked_pairs(whole.held_out, data, whole.cleaning))
         read = Read(staged, whole._replace(held_out=held_out), tokenizer)
-        rewritten = _rewritten(data, read, rewrites, aside / STAGED)
+        sources = chain(_of_corpora(data, staged, rewrites), _of_texts(texts))
+        rewritten = _rewritten(data, read, rewrites, sources, aside / STAGED)
         data = dataclasses.replace(data, corpora=tuple(rewritten.configs))
         sizes = [sum(part.count() for part in parts) for parts in rewritten.staged]
         check_pairs(data, sizes, whole.cleaning)
@@ -89,8 +103,36 @@ def prepare_rewritten(
     return open_prepared(folder, hashes=False)
 
 
+def _of_corpora(data: DataConfig, staged: Corpora, names: Iterable[str]) -> Iterator[Sources]:
+    """The training pairs of the corpora in each direction, without the tags of synthetic corpora."""
+    for corpus, parts in zip(data.corpora, staged, strict=True):
+        languages = Direction(corpus.source, corpus.target)
+        for name in names:
+            if name in ("", str(languages), str(languages.reverse)):
+                one = dataclasses.replace(data, directions=(name,) if name else ())
+                untagged = (
+                    pair._replace(source=pair.source.removeprefix(corpus.tag))
+                    for part in parts
+                    for pair in part.pairs()
+                )
+                yield Sources(name, corpus, directed(untagged, languages, one))
+
+
+def _of_texts(texts: Mapping[str, Sequence[str]]) -> Iterator[Sources]:
+    """The lines of plain text files as pairs with empty targets."""
+    for name, files in texts.items():
+        for file in files:
+            lines = without_byte_order_mark(read_lines(file))
+            pairs = (Pair(line, "", Origin(file, i)) for i, line in enumerate(lines, 1))
+            yield Sources(name, CorpusConfig((file,)), pairs)
+
+
 def _rewritten(
-    data: DataConfig, read: Read, rewrites: Mapping[str, Rewrite], folder: Path
+    data: DataConfig,
+    read: Read,
+    rewrites: Mapping[str, Rewrite],
+    all_sources: Iterable[Sources],
+    folder: Path,
 ) -> Rewritten:
     """Stage the rewritten pairs of each direction of each corpus."""
     texts = (
@@ -110,31 +152,18 @@ def _rewritten(
             else:
                 dropped += 1
 
-    for corpus, parts in zip(data.corpora, read.staged, strict=True):
-        languages = Direction(corpus.source, corpus.target)
-        for name, rewrite in rewrites.items():
-            if name not in ("", str(languages), str(languages.reverse)):
-                continue
-            codes = Direction.parse(name)._asdict() if name else {}
-            config = dataclasses.replace(corpus, **codes)
-            one = dataclasses.replace(
-                data_of(data, config), directions=(name,) if name else (), holdout=0
-            )
-            pairs = directed(_untagged(parts, corpus.tag), languages, one)
-            new = with_normalised_texts(rewrite(pairs, cleaning), data, read.tokenizer)
-            place = folder / f"rewritten-{len(staged)}"
-            staged.append([read_part(apart(new), one, place, tag=corpus.tag)])
-            configs.append(config)
-            # The same counts, but another number of pairs read.
-            leave_out(staged[-1], one, Cleaning(cleaning.counts, cleaning.lines))
+    for name, corpus, pairs in all_sources:
+        codes = Direction.parse(name)._asdict() if name else {}
+        config = dataclasses.replace(corpus, **codes)
+        own = dataclasses.replace(data_of(data, config), holdout=0)
+        old = with_normalised_texts(pairs, data, read.tokenizer)
+        new = with_normalised_texts(rewrites[name](old, cleaning), data, read.tokenizer)
+        place = folder / f"rewritten-{len(staged)}"
+        staged.append([read_part(apart(new), own, place, tag=corpus.tag)])
+        configs.append(config)
+        # The same counts, but another number of pairs read.
+        leave_out(staged[-1], own, Cleaning(cleaning.counts, cleaning.lines))
     return Rewritten(configs, staged, dropped)
-
-
-def _untagged(parts: Sequence[StagedPairs], tag: str) -> Iterator[Pair]:
-    """The training pairs without the tag of a synthetic corpus."""
-    for part in parts:
-        for pair in part.pairs():
-            yield pair._replace(source=pair.source.removeprefix(tag))
 
 
 def _one_way(facts: Facts) -> Facts:

@@ -15,6 +15,7 @@ from transduce.system.errors import UserError
 from transduce.system.journal import Event, Journal, Value, read_events
 from transduce.text import rules
 from transduce.text.clean import CUT_OFF, TOO_LONG
+from transduce.text.formats import format_of
 from transduce.text.pairs import Pair
 from transduce.training.corpus import joined_licences
 
@@ -93,3 +94,13 @@ def begin(path: Path, call: Mapping[str, Value]) -> Iterator[Event]:
 def licence_of(models: Sequence[Path]) -> str:
     """The licence of a corpus with translations by these models."""
     return joined_licences(model_folder.read_config(folder).data.licence for folder in models)
+
+
+def check_plain(files: Sequence[str], option: str) -> None:
+    """Raise UserError for a file of the option `option` that is not plain text."""
+    for file in files:
+        form = format_of(file)
+        if form.is_bilingual or form.is_document or form.parallel:
+            raise UserError(
+                f"{file} is not plain text.", "Name a file with one sentence per line.", option
+            )
