@@ -232,3 +232,19 @@ def test_a_teacher_teaches_no_held_out_target(tmp_path):
     held_out = {normalised(text) for pair in found.valid() for text in (pair.source, pair.target)}
     assert len(found.valid()) == 20 and 0 < found.facts.dropped <= 20
     assert held_out.isdisjoint(normalised(text) for pair in learnt(found) for text in pair)
+
+
+def test_a_teacher_that_always_says_a_held_out_sentence_is_refused(tmp_path):
+    rows = [(f"s {n}", f"t {n}") for n in range(120)]
+
+    def rewrite(pairs: Iterator[Pair], _: object) -> Iterator[Pair]:
+        return (pair._replace(target=held_out.target) for pair in pairs)
+
+    corpus = write(tmp_path / "a.tsv", rows)
+    given = {"vocab_size": lambda _: 290}
+    plain = {"": lambda pairs, _: pairs}
+    data = data_of(corpus, holdout=10)
+    held_out = prepare_rewritten(data, tmp_path / "plain", plain, **given).valid()[0]
+    with pytest.raises(UserError, match="each new pair shares a sentence with a held-out pair"):
+        prepare_rewritten(data, tmp_path / "data", {"": rewrite}, **given)
+    assert not (tmp_path / "data").exists()

@@ -29,6 +29,7 @@ from transduce.preparation.passes import (
 from transduce.preparation.prepare import STAGED, stage, write_prepared
 from transduce.preparation.prepared import ONE_WAY, Facts, Prepared, check_pairs, open_prepared
 from transduce.preparation.staging import StagedPairs
+from transduce.system.errors import UserError
 from transduce.system.files import write_folder
 from transduce.text.clean import Cleaning
 from transduce.text.holdout import normalised
@@ -95,6 +96,12 @@ def prepare_rewritten(
         rewritten = _rewritten(data, read, rewrites, sources, aside / STAGED)
         data = dataclasses.replace(data, corpora=tuple(rewritten.configs))
         sizes = [sum(part.count() for part in parts) for parts in rewritten.staged]
+        if rewritten.dropped and not any(sizes):
+            raise UserError(
+                "No training pairs are left: each new pair shares a sentence with a held-out pair.",
+                "Check the translations of the teacher, or name validation files.",
+                "data.valid",
+            )
         check_pairs(data, sizes, whole.cleaning)
         learnt = tokenizer or learn_vocabulary(data, rewritten.staged, vocab_size(sum(sizes)))
         whole = read.whole._replace(dropped=whole.dropped + rewritten.dropped)
