@@ -6,10 +6,15 @@ from types import SimpleNamespace
 import pytest
 
 from command_line import run
+from corpora import reverse_texts
 from models import make_model
+from small_corpus import SHORT
+from transduce import load, model_folder
 from transduce.config.schema import DecodeConfig
 from transduce.decoding import loading
+from transduce.decoding.directions import Scores
 from transduce.decoding.translator import Translator
+from transduce.preparation.prepared import open_prepared
 from transduce.system.machine import cores
 from transduce.text.languages import Direction
 from transduce.tokens.tokenizer import Tokenizer
@@ -34,6 +39,7 @@ def called(monkeypatch):
             Tokenizer.load(folders[0]),
             DecodeConfig(),
             directions=called.directions,
+            scores=Scores({}, {"de-en": {"direct": 20.0, "fr": 50.0}}),
         )
 
     def distill(translators, folders, data, out, **options):
@@ -59,6 +65,7 @@ def test_options_of_the_search_and_of_the_corpus(teacher, called, tmp_path, caps
     assert {name: each.direction for name, each in translators.items()} == {
         "": Direction("de", "en")
     }
+    assert not translators[""].hops, "although the pivot was better"
     assert (folders, out) == ([teacher], tmp_path / "out")
     assert options == {
         "own_vocabulary": False,
@@ -151,3 +158,42 @@ def test_texts_are_translated_from_their_language(teacher, called, tmp_path, cap
     assert called.distilled[4]["texts"] == {"": [str(unnamed), str(more)]}
     status, _, said = run(capsys, *given, "--from", "en", "--to", "de", "--texts", more)
     assert "100% of the lines of" in said and "look like de, not en" in said
+
+
+def test_the_student_of_an_imported_teacher_has_its_own_vocabulary(imported, tmp_path, capsys):
+    rows = zip(*reverse_texts(40, seed=5), strict=True)
+    (tmp_path / "a.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in rows))
+    files = "--train", f"en,de={tmp_path}/a.tsv", "--from", "en,de", "--to", "en,de"
+    given = "distill", imported, *files, "--engine", "torch", "--out", tmp_path / "data"
+    status, _, said = run(capsys, *given, "--teacher-vocabulary")
+    assert status == 2 and "tags for the languages of both texts" in said
+    assert run(capsys, *given, "data.vocab_size=300", "data.holdout=0")[0] == 0
+    found = open_prepared(tmp_path / "data")
+    assert not found.tokenizer.is_imported and found.tokenizer.target.size <= 300
+    assert found.facts.options["data.licence"] == "cc-by-nc-4.0"
+    assert found.facts.directions == ["en-de", "de-en"]
+
+
+@pytest.mark.slow
+def test_a_student_of_an_imported_teacher_is_trained_exported_and_names_the_licence(
+    imported, tmp_path, capsys
+):
+    rows = zip(*reverse_texts(300, seed=5), strict=True)
+    (tmp_path / "a.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in rows))
+    files = "--train", f"en,de={tmp_path}/a.tsv", "--from", "en,de", "--to", "en,de"
+    data, student = tmp_path / "data", tmp_path / "student"
+    commands = (
+        ("distill", imported, *files, "--engine", "torch", "--out", data, "data.vocab_size=300"),
+        ("train", "--train", data, "--out", student, *SHORT[1:]),
+        ("export", student, "--to", "ctranslate2", "--out", tmp_path / "export"),
+        ("train", "--init", student, "--train", data, "--out", tmp_path / "tuned", *SHORT[8:]),
+    )
+    for each in commands:
+        status, _, said = run(capsys, *each)
+        assert status == 0, said
+    for folder in (student, tmp_path / "tuned"):
+        assert model_folder.read_config(folder).data.licence == "cc-by-nc-4.0"
+        assert "cc-by-nc-4.0: not for commercial use" in (folder / "README.md").read_text()
+    translator = load(student, engine="torch")
+    assert translator.has_tags and not translator.tokenizer.has_own_tags
+    assert translator.toward("de", "en").translate(["zu fe"])[0].text is not None

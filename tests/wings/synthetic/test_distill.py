@@ -12,15 +12,17 @@ import pytest
 from corpora import reverse_texts
 from models import make_model
 from transduce import load
-from transduce.config.schema import CorpusConfig, DataConfig
+from transduce.config.schema import PLACEHOLDER_TOKENS, CorpusConfig, DataConfig
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import CUT, LOOP
+from transduce.inline.placeholder_tokens import have_same_tokens
 from transduce.model_folder import describe
 from transduce.preparation.prepared import Prepared
 from transduce.system.errors import UserError
 from transduce.system.files import digest
 from transduce.text.clean import Cleaning
 from transduce.text.pairs import Origin, Pair
+from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.synthetic import distill as distilling
 from transduce.wings.synthetic.distill import distill
 
@@ -73,6 +75,8 @@ def test_targets_are_good_translations_with_the_same_placeholders(
         expected += [] if is_bad or not output.text.strip() else [(source, output.text)]
     made = [pair for pair in learnt(found) if "\ufdd0" not in pair[0]]
     assert made == expected and 0 < sum(bad) < len(TEXTS)
+    originals = [("ka \ufdd0", "zu")] * keep_original
+    assert [pair for pair in learnt(found) if not have_same_tokens(*pair)] == originals
     left_out = found.facts.left_out
     assert left_out["too-long"] == 1
     # Each pair is counted, and each translation.
@@ -256,3 +260,17 @@ def test_what_a_student_can_not_have_is_refused(imported, tmp_path):
         with pytest.raises(UserError, match=f"data.{name} is not for distillation"):
             taught(replace(data, **{name: value}), imported, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_student_masks_placeholders_if_its_teacher_does():
+    tokens = Tokenizer.train(["ka"], ["zu"], vocab_size=400, placeholder_tokens=PLACEHOLDER_TOKENS)
+    plain = Tokenizer.train(["ka"], ["zu"], vocab_size=290)
+    for teacher, asked, chosen in (
+        (tokens, "auto", "masked"),
+        (tokens, "kept", "kept"),
+        (plain, "auto", "auto"),  # then documents decide
+        (plain, "masked", "masked"),
+    ):
+        data = DataConfig(placeholders=asked)
+        checked = distilling._checked(data, teacher, own_vocabulary=True)
+        assert checked.placeholders == chosen

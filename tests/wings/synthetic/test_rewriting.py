@@ -1,6 +1,7 @@
 """Pairs that a function rewrites become a corpus, in each direction on its own."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from corpora import reverse_texts
 from transduce.config.schema import SYNTHETIC_TAG, CorpusConfig, DataConfig
 from transduce.preparation.prepared import Prepared
+from transduce.preparation.replay import Replay
 from transduce.system.errors import UserError
 from transduce.text.clean import Cleaning
 from transduce.text.holdout import normalised
@@ -194,6 +196,17 @@ def test_rewritten_pairs_are_cleaned_by_the_other_rules_again(tmp_path):
     assert found.facts.pairs == 18
 
 
+def test_placeholders_of_held_out_pairs_are_masked(tmp_path):
+    rows = [(f"{source} {{0}}", f"{{0}} {target}") for source, target in TEXTS * 2]
+    data = data_of(write(tmp_path / "a.tsv", rows), holdout=5, placeholders="masked")
+    plain = {"": lambda pairs, _: pairs}
+    found = prepare_rewritten(data, tmp_path / "data", plain, vocab_size=lambda _: 330)
+    assert found.valid()
+    for pair in found.valid():
+        source, target = (text.replace("\ufdd0", "{0}") for text in pair[:2])
+        assert (source, target) in rows and "\ufdd0" in pair.source
+
+
 @pytest.mark.parametrize("has_valid", [True, False])
 def test_a_rewritten_pair_with_a_held_out_sentence_is_dropped(tmp_path, has_valid):
     """Validation files are not compared with the corpus."""
@@ -248,3 +261,18 @@ def test_a_teacher_that_always_says_a_held_out_sentence_is_refused(tmp_path):
     with pytest.raises(UserError, match="each new pair shares a sentence with a held-out pair"):
         prepare_rewritten(data, tmp_path / "data", {"": rewrite}, **given)
     assert not (tmp_path / "data").exists()
+
+
+def test_a_language_is_added_to_a_student(tmp_path):
+    """Its corpora stay in their directions, and a new corpus of the same files takes their place."""
+    corpus = write(tmp_path / "a.tsv", TEXTS, source="en", target="de")
+    data = data_of(corpus, directions=BOTH)
+    rewrites = spelt("en-de") | spelt("de-en")
+    found = prepare_rewritten(data, tmp_path / "data", rewrites, vocab_size=lambda _: 300)
+    new = replace(data, replay=str(found.folder))
+    assert Replay.open(new).corpora == []
+    other = write(tmp_path / "b.tsv", TEXTS, source="en", target="fr")
+    replay = Replay.open(replace(new, corpora=(other,)))
+    assert replay.corpora == [0, 1]
+    languages = replay.extend(replace(found.facts, languages=[["en", "fr"]])).languages
+    assert languages == [["en", "fr"], ["en", "de", "one-way"], ["de", "en", "one-way"]]
