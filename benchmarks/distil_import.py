@@ -8,6 +8,7 @@ the median, the smallest and the largest. Loading and a first pass are not timed
     python benchmarks/distil_import.py TEACHER --train train.en train.de --test test.en test.de --out FOLDER
         [--to marian] [--vocab-size 8000] [--options model.num_decoder_layers=1 train.minutes=60] [--rounds 7]
 
+TEACHER translates one direction. `--to marian` needs model.positions=t2t and model.zero_start=true.
 FOLDER keeps the import, the distilled corpus and the student. A repeated call makes only what is missing.
 """
 
@@ -46,7 +47,8 @@ def make(
     [direction] = directions_of(read_config(teacher).data)
     if not imported.exists():
         if not exported.exists():
-            print(*(export(teacher, to, exported) or ["not compared"]), flush=True)
+            parity = export(teacher, to, exported)
+            print(*(parity.report() if parity else ["not compared"]), flush=True)
         found = import_model(exported, imported, *direction)
         print(f"imported: {found.parameters:,} parameters", flush=True)
     if not data.exists():

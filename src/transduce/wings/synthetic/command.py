@@ -81,7 +81,7 @@ def distill(
     learnt = {} if has_own else vocabulary_options(model, given)
     directions = _directions(translator, given, train, Direction(source, target))
     translators = {name: _teacher(model, translator, each) for name, each in directions.items()}
-    [taught, *_] = [each.require_direction() for each in translators.values()]
+    taught = next(iter(translators.values())).require_direction()
     teachers = {
         "data.source": taught.source,
         "data.target": taught.target,
