@@ -227,6 +227,21 @@ def test_corpora_of_one_direction_are_weighted_together(tmp_path):
     assert numbers == [0, 1, 2] and mixture.weights == pytest.approx([10 / 12, 10 / 12, 5 / 3])
 
 
+def test_a_corpus_of_one_way_is_read_in_no_other(tmp_path):
+    write_store(tmp_path / "store", blocks(([9, n], [5], 0, n) for n in range(1, 4)))
+    tokenizer = Tokenizer.train(["a b"] * 9, [], vocab_size=280, languages=["de", "en"])
+    for way, swapped in ((["one-way"], [False]), ([], [False, True])):
+        facts = facts_of(
+            options={"data.directions": ["en-de", "de-en"], "data.temperature": 1.0},
+            weights=[1.0],
+            languages=[["en", "de", *way]],
+        )
+        mixture, numbers = _multilingual([TokenStore(tmp_path / "store")], facts, tokenizer)
+        assert [view.swapped for view in mixture.stores] == swapped
+        assert numbers == [0] * len(swapped)
+        assert facts.pair_languages == [["en", "de", *way]]
+
+
 def test_training_draws_changed_pairs_only_if_an_option_asks_for_them(corpus):
     config = RunConfig()
     plain = replace(config, train=replace(config.train, sample_source=0.0, sample_target=0.0))
@@ -303,6 +318,8 @@ def test_facts_are_counted_over_all_stores_and_extended(corpus, tmp_path):
         folder, data, cleaning=cleaning, extend=lambda its, _: replace(its, pairs=9), **options
     )
     assert read_facts(folder) == replace(facts, pairs=9)
+    write_facts(folder, replace(data, licence="mit"), cleaning=cleaning, **options)
+    assert read_facts(folder).options == facts.options | {"data.licence": "mit"}
     # Whether pairs are left is asked of the own corpora alone.
     for number in (0, 1):
         shutil.rmtree(store_path(folder, number))

@@ -230,3 +230,23 @@ def test_options_that_a_preparation_does_not_fix_are_free(prepared):
     check_prepared(prepared, inherited, None)
     with pytest.raises(UserError, match=r"was prepared with data\.placeholders"):
         check_prepared(prepared, settings_of(prepared, data__placeholders="masked"), None)
+
+
+def test_the_licences_of_the_corpus_and_of_the_model_to_continue_from_are_kept(prepared):
+    """data.licence of the corpus is that of the teacher that made it."""
+    options = {**prepared.facts.options, "data.licence": "cc-by-nc-4.0"}
+    taught = replace(prepared, facts=replace(prepared.facts, options=options))
+    for corpus, model, kept in (
+        (prepared, "", ""),
+        (prepared, "mit", "mit"),
+        (taught, "", "cc-by-nc-4.0"),
+        (taught, "cc-by-nc-4.0", "cc-by-nc-4.0"),
+        (taught, "mit", "mit and cc-by-nc-4.0"),
+        (taught, "cc-by-nc-4.0 and mit", "cc-by-nc-4.0 and mit"),
+    ):
+        settings = settings_of(prepared).under(MODEL, {"data.licence": model})
+        found = with_corpus(settings, corpus, Path("out"), has_origin=bool(model))
+        assert found["data.licence"] == kept
+    with pytest.raises(UserError, match=r"was prepared with data\.licence = cc-by-nc-4\.0"):
+        check_prepared(taught, settings_of(prepared, data__licence="mit"), None)
+    check_prepared(prepared, settings_of(prepared, data__licence="mit"), None)

@@ -33,6 +33,9 @@ from transduce.tokens.tokenizer import Tokenizer
 LARGE_BYTES = 4 * 10**9  # the hashes of so much data take seconds to check
 FACTS_FILE, VALID_FILE, LEFT_OUT_FILE = "preparation.json", "valid.jsonl", "left-out.jsonl"
 GENERAL_FILE = "general.jsonl"
+ONE_WAY = "one-way"  # see Facts.languages
+# Adds corpora to the facts of a corpus with these token stores.
+Extend = Callable[["Facts", Sequence[TokenStore]], "Facts"]
 PREPARED = (
     "data.tokenizer",
     "data.joint",
@@ -54,7 +57,7 @@ class Facts:
 
     source: str  # language code
     target: str  # language code
-    options: dict[str, Any]  # the options that PREPARED names
+    options: dict[str, Any]  # the options that PREPARED names, and data.licence if it is known
     corpora: list[list[str]]  # the files of every corpus
     # The files of every corpus, in the order in which its store numbers them.
     files: list[list[str]]
@@ -66,14 +69,17 @@ class Facts:
     source_tokens: int  # with EOS
     target_tokens: int  # with EOS
     seconds: float
-    # For every corpus, the language codes of a pair's two texts.
+    # For every corpus, the language codes of a pair's two texts; then ONE_WAY if only this direction is trained.
     languages: list[list[str]] = field(default_factory=list)
 
     @property
     def pair_languages(self) -> list[list[str]]:
         """The codes of the two texts of each pair of every corpus, in models with one direction, too."""
         own = Direction(self.source, self.target).as_codes
-        return [[source or own.source, target or own.target] for source, target in self.languages]
+        return [
+            [source or own.source, target or own.target, *way]
+            for source, target, *way in self.languages
+        ]
 
     @property
     def directions(self) -> list[str]:
@@ -155,9 +161,10 @@ def _multilingual(
     """The pairs of all directions, with the weights of data.temperature, and the number of the corpus of each store."""
     found: list[tuple[str, int, StoreView]] = []
     for (number, store), swapped in product(enumerate(stores), (False, True)):
-        source, target = facts.languages[number][:: -1 if swapped else 1]
+        codes = facts.languages[number]
+        source, target = codes[:2][:: -1 if swapped else 1]
         name = str(Direction(source, target))
-        if name in facts.options["data.directions"]:
+        if name in facts.options["data.directions"] and not (swapped and ONE_WAY in codes):
             view = StoreView(store, swapped, tokenizer.into(target, source).tags)
             found.append((name, number, view))
     pairs: dict[str, float] = {}
@@ -221,7 +228,7 @@ def write_facts(
     dropped: int,
     cleaning: Cleaning,
     seconds: float,
-    extend: Callable[[Facts, Sequence[TokenStore]], Facts] | None = None,
+    extend: Extend | None = None,
 ) -> None:
     """Write FACTS_FILE, changed by `extend`, and LEFT_OUT_FILE. See `check_pairs`.
 
@@ -236,7 +243,8 @@ def write_facts(
         source=data.source,
         target=data.target,
         options={name: getattr(data, name.removeprefix("data.")) for name in PREPARED}
-        | {"data.joint": Tokenizer.load(folder).joint},
+        | {"data.joint": Tokenizer.load(folder).joint}
+        | ({"data.licence": data.licence} if data.licence else {}),
         corpora=[list(corpus.files) for corpus in data.corpora],
         files=files,
         weights=[corpus.weight for corpus in data.corpora],

@@ -52,7 +52,7 @@ class Replay(NamedTuple):
         corpora = [
             i
             for i, (files, languages) in enumerate(old)
-            if (_paths(files), {*languages}) not in named
+            if (_paths(files), {*languages[:2]}) not in named
         ]
         for files in (each for i, each in enumerate(facts.corpora) if i not in corpora):
             log(f"{' + '.join(files)} is taken from the new corpus, not from {data.replay}.")
@@ -121,13 +121,12 @@ class Remembered(NamedTuple):
                 "data.remember",
             )
         facts = prepared.facts
-        corpora = [
-            number
-            for number, (source, target) in enumerate(facts.pair_languages)
-            if not {f"{source}-{target}", f"{target}-{source}"}.isdisjoint(data.directions)
-            or not data.directions
-        ]
-        corpora = [number for number in corpora if not _is_synthetic(prepared, number)]
+        corpora = []
+        for number, (source, target, *one_way) in enumerate(facts.pair_languages):
+            directions = {f"{source}-{target}", *(() if one_way else (f"{target}-{source}",))}
+            is_tuned = not directions.isdisjoint(data.directions) or not data.directions
+            if is_tuned and not _is_synthetic(prepared, number):
+                corpora.append(number)
         valid = [*prepared.valid(), *prepared.general()]
         if data.directions:
             valid = [pair for pair in valid if pair.direction in data.directions]

@@ -1,6 +1,7 @@
 """The corpus of a training: prepared at its start or before, with the options that follow from it."""
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,9 @@ def with_corpus(settings: Settings, prepared: Prepared, out: Path, *, has_origin
     tokenizer = prepared.tokenizer
     is_own = prepared.folder.resolve().parent == out.resolve()
     values = options_of(prepared)
+    # A model is derived from the model that it continues from, and from the teacher that made its corpus.
+    licences = [each.get("data.licence", "") for each in (settings, values)]
+    values["data.licence"] = joined_licences(licences)
     if not is_own:  # an absolute path, since a later start may have another working directory
         values["data.corpora"] = [{"files": [str(prepared.folder.resolve())]}]
     sizes = {
@@ -169,3 +173,9 @@ def with_corpus(settings: Settings, prepared: Prepared, out: Path, *, has_origin
     elif is_own and not settings.is_chosen("data.vocab_size"):
         source = FROM_SIZES
     return settings.over(CORPUS, values).over(source, sizes)
+
+
+def joined_licences(licences: Iterable[str]) -> str:
+    """The licence of a model that is derived from models with these licences, each named once."""
+    names = " and ".join(filter(None, licences))
+    return " and ".join(dict.fromkeys(names.split(" and ")))

@@ -657,13 +657,6 @@ def test_a_twentieth_of_the_translations_must_differ(lines, tmp_path, monkeypatc
     assert (tmp_path / "made.json").exists() is (tmp_path / "pairs.jsonl").exists() is (lines == 19)
 
 
-def test_a_file_that_is_no_plain_text_is_refused():
-    back_translation._check_plain(["a.txt", "b.yy", "c"])
-    for name in ("a.tsv", "a.po", "a.pot", "a.html", "a.srt"):
-        with pytest.raises(UserError, match=f"{name} is not plain text"):
-            back_translation._check_plain(["a.txt", name])
-
-
 def test_a_corpus_is_written_with_its_sides_swapped(tmp_path):
     (tmp_path / "a.tsv").write_text("kä\tlo\nti\t\n")
     corpus = CorpusConfig((str(tmp_path / "a.tsv"),))

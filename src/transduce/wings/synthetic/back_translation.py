@@ -32,7 +32,6 @@ from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import MANIFEST, digest, make_folder, to_json, write_text
 from transduce.system.journal import Value
-from transduce.text.formats import format_of
 from transduce.text.holdout import normalised
 from transduce.text.identify import foreign_share, share_of_wrong_texts
 from transduce.text.languages import Direction
@@ -43,7 +42,7 @@ from transduce.training.distributed import check_single_process
 from transduce.training.origin import with_origin
 from transduce.training.run import read_test, train
 from transduce.training.start import leftovers, with_known_languages
-from transduce.wings.synthetic.translations import begin, translated
+from transduce.wings.synthetic.translations import begin, check_plain, licence_of, translated
 
 REVERSE, PAIRS, MADE = "reverse", "pairs.jsonl", "made.json"
 TRANSLATIONS = ".translations.jsonl"  # journal of an interrupted call
@@ -99,7 +98,7 @@ def with_back_translations(
             "Choose another folder.",
             "out",
         )
-    _check_plain(files)
+    check_plain(files, "monolingual")
     check_rereadable([*files, *text_files(data), *without_labels(data.test)], "read several times")
     read_test(config)
     lines = _distinct(files, data)
@@ -119,19 +118,10 @@ def with_back_translations(
     with file_lock(folder / LOCK, f"Another process works in {folder}."):
         pairs = _translate(lines, data, reverse or _train_reverse(settings, data, folder), folder)
     log("Step 3 of 3: the model")
-    return settings.over(CORPUS, {"data.corpora": _with_pairs(data, folder / PAIRS, pairs)})
-
-
-def _check_plain(files: Sequence[str]) -> None:
-    """Raise UserError for a file that is not plain text."""
-    for file in files:
-        form = format_of(file)
-        if form.is_bilingual or form.is_document or form.parallel:
-            raise UserError(
-                f"{file} is not plain text.",
-                "Name a file with one sentence per line.",
-                "monolingual",
-            )
+    options: dict[str, Any] = {"data.corpora": _with_pairs(data, folder / PAIRS, pairs)}
+    if reverse and not settings.is_chosen("data.licence"):
+        options["data.licence"] = licence_of([init, reverse] if init else [reverse])
+    return settings.over(CORPUS, options)
 
 
 def _with_pairs(data: DataConfig, file: Path, pairs: int) -> list[dict[str, Any]]:

@@ -6,13 +6,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
+from transduce import model_folder
+from transduce.decoding.plan import GUESSED, LONG, LOST
 from transduce.decoding.translator import CHUNK_LINES
-from transduce.decoding.types import CUT, LOOP, Translation
+from transduce.decoding.types import CUT, EMPTY, LOOP, UNTRANSLATED, Translation
 from transduce.system.console import with_progress
 from transduce.system.errors import UserError
 from transduce.system.journal import Event, Journal, Value, read_events
+from transduce.text import rules
+from transduce.text.clean import CUT_OFF, TOO_LONG
+from transduce.text.formats import format_of
 from transduce.text.pairs import Pair
+from transduce.training.corpus import joined_licences
 
+FAULTS = {  # flag of a translation that is not trained on -> the rule for which it is counted
+    CUT: CUT_OFF,
+    LOOP: CUT_OFF,
+    EMPTY: rules.EMPTY,
+    LONG: TOO_LONG,
+    UNTRANSLATED: rules.COPIED,
+    LOST: rules.PLACEHOLDERS_DIFFER,
+    GUESSED: rules.PLACEHOLDERS_DIFFER,
+}
 Translate = Callable[[Sequence[str]], list[Translation]]
 
 
@@ -23,7 +38,10 @@ def translated(
     path: Path,
     call: Mapping[str, Value],
 ) -> Iterator[tuple[Pair, Event]]:
-    """Yield each pair with the journal event of its translation; reuses the translations of an interrupted call."""
+    """Yield each pair with the journal event of its translation; reuses the translations of an interrupted call.
+
+    `bad` of an event is the rule by which the translation is left out, or "".
+    """
     for pair in pairs:
         event = next(begun, None)
         if event is None:
@@ -41,7 +59,7 @@ def translated(
             event = {
                 "source": pair.source,
                 "text": translation.text,
-                "bad": bool({CUT, LOOP} & {*translation.flags}),
+                "bad": next((FAULTS[flag] for flag in translation.flags if flag in FAULTS), ""),
             }
             journal.write("translation", **event, check=_check(event))
             yield pair, event
@@ -71,3 +89,18 @@ def begin(path: Path, call: Mapping[str, Value]) -> Iterator[Event]:
             "Use the same, or remove it.",
         )
     return events
+
+
+def licence_of(models: Sequence[Path]) -> str:
+    """The licence of a corpus with translations by these models."""
+    return joined_licences(model_folder.read_config(folder).data.licence for folder in models)
+
+
+def check_plain(files: Sequence[str], option: str) -> None:
+    """Raise UserError for a file of the option `option` that is not plain text."""
+    for file in files:
+        form = format_of(file)
+        if form.is_bilingual or form.is_document or form.parallel:
+            raise UserError(
+                f"{file} is not plain text.", "Name a file with one sentence per line.", option
+            )
