@@ -13,6 +13,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -253,16 +254,16 @@ def fill(
 
 def average(checkpoints: Sequence[Path]) -> "dict[str, Tensor]":
     """The mean of several checkpoints' weights (section 6.1). Raises UserError if a file is damaged."""
-    import torch
-    from safetensors.torch import load_file
+    from safetensors import safe_open
 
-    # Float64: in float32 the average of equal checkpoints can differ from them.
-    total: dict[str, Tensor] = {}
     for path in checkpoints:
         verify(path, hashes=True)
-        last = load_file(path / WEIGHTS)
-        for name, weight in last.items():
-            total[name] = total.get(name, torch.zeros((), dtype=torch.float64)) + weight.double()
-    return {
-        name: (weight / len(checkpoints)).to(last[name].dtype) for name, weight in total.items()
-    }
+    means: dict[str, Tensor] = {}
+    with ExitStack() as stack:
+        files = [stack.enter_context(safe_open(path / WEIGHTS, "pt")) for path in checkpoints]
+        for name in files[0].keys():  # noqa: SIM118 (not a dict)
+            weights = [file.get_tensor(name) for file in files]
+            # Float64: in float32 the average of equal checkpoints can differ from them.
+            total = sum(weight.double() for weight in weights)
+            means[name] = (total / len(weights)).to(weights[0].dtype)
+    return means

@@ -385,6 +385,11 @@ class TrainConfig:
         "perplexity",
         "validation score for train.patience, the best checkpoint and the final weights",
     )
+    low_rank: int = option(
+        0,
+        "rank of low-rank updates (LoRA), which fine-tune a model with a quarter of the memory; 0: all weights",
+        paper="0",
+    )
     max_forgotten: float = option(
         1.0,
         "share of chrF that fine-tuning may lose on other text; old and new weights are averaged to keep it; 1: all",

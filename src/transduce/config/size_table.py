@@ -44,7 +44,14 @@ ON_TEXTS: Mapping[str, Any] = {  # options for training on texts, from scratch a
     "train.select_by": "chrf",  # perplexity stops improving long before BLEU and chrF do
     "train.patience": 0,  # otherwise training could end before its cool-down, which improves the model much
 }
-MAX_FORGOTTEN = 0.03  # train.max_forgotten of a fine-tuning
+# A fine-tuning has so many epochs, or so many times the square root of an epoch's updates if that is less. With 500,
+# 2,000 and 5,000 pairs, more updates gained little and forgot more (benchmarks/results/fine-tuning.md).
+FINE_TUNING_EPOCHS = 30
+FINE_TUNING_UPDATES = 150
+REMEMBERING: Mapping[str, Any] = {  # options of a fine-tuning that is measured on other text, too
+    "train.max_forgotten": 0.03,
+    "train.patience": 5,
+}
 RISK_VALIDATIONS = 3  # validations during minimum-risk training of an existing model
 SMALL_CORPUS_PAIRS = 20_000
 # Likewise, for small corpora from scratch. A model that is fine-tuned would change more than it has to.
@@ -99,13 +106,17 @@ def training_options(
     """Options for the length and the learning rate of a training run.
 
     `steps` and `warmup` are train.steps and train.warmup if the user set them, else 0. The peak rate of the table is
-    divided by `rate_divisor`. `max_updates` is the number of updates that train.minutes allows. If `cooldown` is true,
-    the learning rate falls to zero over the last third of the training, which is planned to end within this time.
+    divided by `rate_divisor`, which is 1 unless a model is fine-tuned. `max_updates` is the number of updates that
+    train.minutes allows. If `cooldown` is true, the learning rate falls to zero over the last third of the training,
+    which is planned to end within this time.
     """
     row = sizes_for(pairs)
     peak = row.peak / rate_divisor
     if not steps:
         steps = row.epochs * updates_per_epoch
+        if rate_divisor > 1:  # a fine-tuning
+            most = FINE_TUNING_UPDATES * math.sqrt(updates_per_epoch)
+            steps = round(min(FINE_TUNING_EPOCHS * updates_per_epoch, most))
         steps = max(1, int(min(steps, PLANNED_SHARE * max_updates))) if cooldown else steps
     warmup = warmup or max(1, min(row.warmup, int(min(steps, max_updates)) // 4))
     return {

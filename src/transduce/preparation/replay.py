@@ -149,14 +149,15 @@ class Remembered(NamedTuple):
             write_store(store_path(folder, number), _copied(store, places))
 
     def extend(self, facts: Facts, stores: Sequence[TokenStore]) -> Facts:
-        """Add the corpora to the facts of a new corpus with these `stores`: half of each epoch repeats their pairs."""
+        """Add the corpora to the facts of a new corpus with these `stores`: half of the
+        tokens of each epoch are theirs."""
         weights = [self.prepared.facts.weights[corpus] for corpus in self.corpora]
-        pairs = [
-            weight * len(store)
+        tokens = [
+            weight * int(store.target.lengths.sum())
             for weight, store in zip([*facts.weights, *weights], stores, strict=True)
         ]
         own = len(facts.weights)
-        factor = sum(pairs[:own]) / max(1, sum(pairs[own:]))
+        factor = sum(tokens[:own]) / max(1, sum(tokens[own:]))
         scaled = [weight * factor for weight in weights]
         return _with_corpora(facts, self.prepared.facts, self.corpora, scaled)
 

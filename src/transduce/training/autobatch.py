@@ -144,7 +144,8 @@ def has_fast_bfloat16(device: torch.device) -> bool:
 def check_memory(config: RunConfig, device: torch.device) -> None:
     """Raise UserError if the weights, their gradients and Adam's two means don't fit into memory."""
     try:
-        needed = 4 * count_parameters(config.model) * torch.float32.itemsize
+        needed = count_parameters(config.model) * torch.float32.itemsize
+        needed *= 1 if config.train.low_rank else 4
     except (RuntimeError, TypeError, OverflowError):  # sizes beyond 64 bits
         needed = sys.maxsize
     torch.cuda.empty_cache()  # an earlier training in this process may have filled it
@@ -153,7 +154,8 @@ def check_memory(config: RunConfig, device: torch.device) -> None:
         raise UserError(
             f"The model ({config.model.shape}) needs at least {decimal(needed)} of "
             f"memory, and {decimal(int(free))} are free.",
-            "Choose smaller [model] options, or a smaller data.vocab_size.",
+            "Choose smaller [model] options or a smaller data.vocab_size, or fine-tune with train.low_rank=16, which "
+            "needs a quarter.",
         )
 
 

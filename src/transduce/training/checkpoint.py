@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from transduce.model.build import load_weights
+from transduce.model.low_rank import low_rank_updates
 from transduce.model_folder import WEIGHTS, checkpoints_in, step_of
 from transduce.system.errors import DamagedError
 from transduce.system.files import read_manifest, verify, write_folder
@@ -20,6 +21,7 @@ from transduce.training.distributed import ALONE, Ranks, full_tensor, shard_like
 from transduce.training.update import AVERAGE
 
 OPTIMIZER, STATE = "optimizer.safetensors", "state.json"
+VALUE = "value"  # key of a low-rank update in OPTIMIZER
 
 
 @dataclass
@@ -64,6 +66,9 @@ def save_checkpoint(
         return path
     weights = _full_tensors(model.state_dict(), ranks)
     moments = _full_tensors(_optimizer_tensors(model, optimizer), ranks)
+    moments |= _full_tensors(
+        {f"{name}/{VALUE}": each for name, each in low_rank_updates(model)}, ranks
+    )
     if ranks.first:
         needed = sum(tensor.nbytes for tensor in [*weights.values(), *moments.values()])
         with write_folder(path, needed) as staging:
@@ -81,7 +86,10 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
     verify(path, hashes=True)
     if missing := {WEIGHTS, OPTIMIZER, STATE} - read_manifest(path).keys():
         raise DamagedError(f"{path} is no checkpoint: it has no {min(missing)}.")
-    load_weights(model, path / WEIGHTS)
+    # Those of a model with low-rank updates contain the updates.
+    is_low_rank = any(True for _ in low_rank_updates(model))
+    first = path.with_name("step-00000000") if is_low_rank else path
+    load_weights(model, first / WEIGHTS)
     _restore_optimizer(model, optimizer, load_file(path / OPTIMIZER))
     return TrainState(**json.loads((path / STATE).read_text(encoding="utf-8")))
 
@@ -140,6 +148,9 @@ def _restore_optimizer(
     for name, value in tensors.items():
         weight, key = name.rsplit("/", 1)
         own = parameters[numbers[weight]]
+        if key == VALUE:
+            own.data.copy_(value)
+            continue
         state.setdefault(numbers[weight], {})[key] = (
             shard_like(value, own) if value.shape == own.shape else value
         )

@@ -292,7 +292,7 @@ def save(training: Training) -> None:
             training.folder,
             config.save_every,
             max(config.keep_last, config.average),
-            {state.best_step, *([0] if is_tuning(config) else [])},
+            {state.best_step, *([0] if is_tuning(config) or config.low_rank else [])},
         )
 
 

@@ -46,6 +46,10 @@ def with_origin(
     )
     check_risk(settings.config().train, init, may_validate)
     if not init:
+        if settings.get("train.low_rank"):
+            raise UserError(
+                "Low-rank updates need a model to continue from.", "Name this model, too.", "init"
+            )
         if keep_optimizer:
             raise UserError(
                 "An optimizer state needs a model to continue from.",
@@ -55,6 +59,9 @@ def with_origin(
         return settings, None
     origin = model_folder.load(init)
     check_origin(origin, settings, keep_optimizer)
+    if settings.get("train.low_rank"):
+        _check_low_rank(settings, keep_optimizer)
+        settings = settings.under(FROM_SIZES, {"train.ema": 0.0})
     values = {
         name: value for name, value in flatten(origin.config).items() if name.startswith(INHERITED)
     }
@@ -95,6 +102,22 @@ def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer
             raise UserError(
                 f"{origin.folder} has {name} = {was}, which can't change to {now}.",
                 f"Leave {name} out.",
+            )
+
+
+def _check_low_rank(settings: Settings, keep_optimizer: bool) -> None:
+    """Raise UserError for options that low-rank updates exclude."""
+    config = settings.config()
+    excluded = {
+        "train.ema": settings.get("train.ema"),
+        "train.shard": config.train.shard,
+        "data.replay": config.data.replay,
+        "keep_optimizer": keep_optimizer,
+    }
+    for name, is_set in excluded.items():
+        if is_set:
+            raise UserError(
+                "Low-rank updates (train.low_rank) exclude another option.", "Leave it out.", name
             )
 
 

@@ -17,6 +17,7 @@ from transduce.evaluation.evaluate import validations
 from transduce.evaluation.perplexity import Validation, mean_validation
 from transduce.model.build import build, count_parameters
 from transduce.model.device import set_threads
+from transduce.model.low_rank import use_low_rank
 from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.passes import check_vocabulary
 from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
@@ -45,7 +46,15 @@ LEFT_OPEN = (
     "data.placeholders",
 )
 # Options (or prefixes) that a training run can't change, exceptions, and options that don't affect what it learns.
-FIXED = ("model.", "data.", "train.seed", "train.accumulate", "train.sample_", "train.select_by")
+FIXED = (
+    "model.",
+    "data.",
+    "train.seed",
+    "train.accumulate",
+    "train.sample_",
+    "train.select_by",
+    "train.low_rank",
+)
 NOT_FIXED = ("model.dropout", "model.attention_dropout", "data.test")
 HARMLESS = (
     "train.steps",
@@ -125,6 +134,8 @@ def resume(
     check_shared(prepared.folder, ranks)
     sharded = config.train.shard and ranks.world > 1
     model = build(config.model, config.train.seed).to("cpu" if sharded else device)
+    if config.train.low_rank:
+        use_low_rank(model, config.train.low_rank, config.train.seed)
     sparse = any(getattr(module, "is_sparse", False) for module in model.modules())
     wrapped_model = wrap(model, ranks, shard=sharded, sparse=sparse, device=device)
     optimizer = make_optimizer(wrapped_model.parameters(), config.train)

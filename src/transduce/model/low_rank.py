@@ -1,0 +1,59 @@
+"""Low-rank updates of a model's matrices (LoRA, Hu et al., 2021), for fine-tuning with little memory.
+
+Each matrix W (out, in) becomes W + U D with U (out, r) and D (r, in). Only U and D are trained. To everyone else, the
+model has its usual weights: `state_dict` returns W + U D, and loading W sets U to zero.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class LowRankLinear(nn.Linear):
+    """A linear layer with frozen weights and a trained update of low rank."""
+
+    def __init__(self, layer: nn.Linear, rank: int, generator: torch.Generator):
+        """Take over the weights of `layer`."""
+        super().__init__(layer.in_features, layer.out_features, device="meta")
+        self.weight = layer.weight
+        self.bias = layer.bias
+        down = torch.randn(rank, layer.in_features, generator=generator) / layer.in_features**0.5
+        self.down = nn.Parameter(down.to(layer.weight))
+        self.up = nn.Parameter(layer.weight.new_zeros(layer.out_features, rank))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, in) -> (…, out)."""
+        return super().forward(x) + F.linear(F.linear(x, self.down), self.up)
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, *_: object) -> None:
+        destination[f"{prefix}weight"] = (self.weight + self.up @ self.down).detach()
+        if self.bias is not None:
+            destination[f"{prefix}bias"] = self.bias.detach()
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *_: object) -> None:
+        with torch.no_grad():
+            self.weight.copy_(state_dict[f"{prefix}weight"])
+            self.up.zero_()
+            if self.bias is not None:
+                self.bias.copy_(state_dict[f"{prefix}bias"])
+
+
+def use_low_rank(model: nn.Module, rank: int, seed: int) -> None:
+    """Freeze all weights of a model, and give its linear layers low-rank updates, drawn with the random seed `seed`."""
+    generator = torch.Generator().manual_seed(seed)
+    model.requires_grad_(False)
+    for parent in [*model.modules()]:
+        for name, layer in parent.named_children():
+            if isinstance(layer, nn.Linear):
+                setattr(parent, name, LowRankLinear(layer, rank, generator))
+
+
+def low_rank_updates(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    """The names and values of the low-rank updates; nothing for other models."""
+    for name, layer in model.named_modules():
+        if isinstance(layer, LowRankLinear):
+            yield f"{name}.down", layer.down
+            yield f"{name}.up", layer.up
