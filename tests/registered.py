@@ -16,6 +16,7 @@ from transduce.model.transformer import Transformer
 from transduce.system.profiling import Profile
 from transduce.text import jsonl, tsv
 from transduce.text.formats import CorpusFile, Document, DocumentFile, TextPair
+from transduce.text.languages import Direction
 from transduce.text.pair_batch import TextColumn
 from transduce.text.pairs import Origin
 from transduce.text.rules import MoreRules, Rules
@@ -107,6 +108,9 @@ REMEMBER: Callable[[Settings, Path, Path, Sequence[str]], Settings] = rememberin
 EXTEND_IMPORTED: Callable[[Tokenizer, Collection[str], int, Sequence[str]], Tokenizer] = (
     extending.extended
 )
+REMEMBER_DIRECTIONS: Callable[
+    [Settings, Path, Path, Sequence[str], Sequence[str]], tuple[list[Path], list[Direction]]
+] = remembering.remembered_directions
 FAULTS_OF_CORPUS: Callable[[Sequence[TextColumn], Sequence[Origin]], Iterator[str]] = (
     corpus_faults.faults_of_corpus
 )
@@ -114,6 +118,7 @@ OPTIONS: list[object] = [
     EXTEND_IMPORTED,
     FAULTS_OF_CORPUS,
     REMEMBER,
+    REMEMBER_DIRECTIONS,
     *TRANSLATE,
     CHECK_LINES,
     *EVALUATE,

@@ -162,6 +162,7 @@ class Tokenizer:
 
     def tag_of(self, language: str) -> str:
         """The tag of a language, which imported vocabularies may spell with "-"; "" if there is none."""
+        language = language.replace("-", "_")
         wanted = [tag.format(language) for tag in (LANGUAGE_TAG, OWN_TAG)]
         return next((tag for tag in self.source.tags if tag.replace("-", "_") in wanted), "")
 

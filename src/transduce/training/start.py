@@ -68,7 +68,7 @@ def start(
     if not is_sharded:  # a sharded model may be too large for one device
         model.to(device)
     if origin:
-        model.load_state_dict(extended(origin, prepared.tokenizer, model))
+        model.load_state_dict(extended(origin, prepared.tokenizer, model, config.data.like))
     log("Measuring memory and speed …")
     trial = try_batches(model, prepared.drawn(config), config, device, ranks)
     fitted = sized.under(TRIAL, fit(trial.seconds_per_update)) if fit else sized
