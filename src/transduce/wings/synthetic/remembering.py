@@ -246,6 +246,13 @@ def _translate(
         for pair, event in events
         if event["text"].strip() and not event["bad"]
     ]
+    if not records:
+        raise UserError(
+            f"{init} translates no line of {' and '.join(files)} without a fault from {direction.source} to "
+            f"{direction.target}.",
+            "Name other text or pairs, or train the model first.",
+            "remember",
+        )
     write_text(path, "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in records))
     return path
 
