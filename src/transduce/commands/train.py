@@ -136,9 +136,8 @@ def settings_of(
             "remember",
         )
     settings = _with_languages(settings, train, out, init, begun, remember)
-    is_there = (
-        not init or (init / model_folder.CONFIG).is_file()
-    )  # the training reports the mistake
+    # A training reports that this model is missing.
+    is_there = not init or (init / model_folder.CONFIG).is_file()
     if is_there and settings.get("data.like") and not settings.get("data.replay"):
         raise UserError(
             "A tag begins as that of another language only if a language is added to a model.",

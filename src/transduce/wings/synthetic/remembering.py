@@ -20,7 +20,7 @@ from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.config.settings import COMMAND_LINE, FROM_SIZES, Settings
 from transduce.decoding.directions import directions_of
 from transduce.decoding.loading import load
-from transduce.preparation.passes import check_rereadable, read_corpus
+from transduce.preparation.passes import check_rereadable, read_corpus, text_files
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Prepared
 from transduce.preparation.replay import GENERAL_PAIRS
@@ -265,7 +265,8 @@ def _prepared(data: DataConfig, folder: Path, tokenizer: Tokenizer | None) -> Pr
 
 
 def _pairs(data: DataConfig) -> int:
-    """The number of pairs of the new corpora."""
+    """The number of pairs of the new corpora, which the training reads again."""
+    check_rereadable(text_files(data), "read twice")
     return sum(1 for corpus in data.corpora for _ in read_corpus(corpus, data))
 
 
