@@ -269,6 +269,7 @@ def test_a_target_language_has_a_tag():
     ]
     assert german.encode_target(["A dog"]) == tokenizer.encode_target(["A dog"])
     assert (tokenizer.tag_of("pt_BR"), tokenizer.tag_of("fr")) == (">>pt_BR<<", "")
+    assert tokenizer.tag_of("pt-BR") == ">>pt_BR<<"
     same = tokenizer.into("")
     assert same.tags == () and same.encode_source(["A"]) == tokenizer.encode_source(["A"])
     with pytest.raises(UserError, match="has no tag for the language 'fr'"):

@@ -12,11 +12,15 @@ import torch
 import transduce
 from command_line import run
 from corpora import TINY, reverse_texts, spelt
+from models import make_model
 from transduce import model_folder
+from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.config.settings import CALLER, Settings
+from transduce.preparation.aggregate import extend_vocabulary
 from transduce.preparation.prepared import Prepared, open_prepared
 from transduce.system.errors import UserError
 from transduce.text.languages import Direction
+from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.synthetic import remembering
 from transduce.wings.synthetic.remembering import _sorted, remembered_directions
 
@@ -62,12 +66,15 @@ def texts_of(prepared: Prepared, number: int) -> list[tuple[str, str]]:
     return [*zip(*sides, strict=True)]
 
 
-def repeated(place: Path, out: Path, *files: str) -> tuple[Prepared, list[str]]:
+def repeated(
+    place: Path, out: Path, *files: str, init: Path | None = None, new: str = "en-cs"
+) -> tuple[Prepared, list[str]]:
     """The corpus that is repeated, and its directions."""
     named = [file if "=" in file else str(place / file) for file in files]
     corpora = [{"files": [str(place / "new.en"), str(place / "new.cs")]}]
     settings = Settings(CALLER, {"data.corpora": corpora})
-    [folder], known = remembered_directions(settings, out, place / "model", named, ["en-cs"])
+    model = init or place / "model"
+    [folder], known = remembered_directions(settings, out, model, named, [new])
     return open_prepared(folder), [*map(str, known)]
 
 
@@ -162,6 +169,45 @@ def test_pairs_are_repeated_as_they_are_and_lost_directions_are_named(place, tmp
         assert not {*(tmp_path / str(number)).glob("remembered/*.jsonl")}
 
 
+def test_a_direction_of_the_new_corpus_is_not_lost(place, tmp_path, capsys):
+    repeated(place, tmp_path, "general.en", "general.de", new="en-fr")
+    assert "will lack" not in capsys.readouterr().err
+
+
+def test_a_model_with_one_direction_gets_a_corpus_with_one(place, tmp_path):
+    model = make_model(tmp_path / "model", {})
+    prepared, known = repeated(place, tmp_path / "out", "pairs.tsv", init=model)
+    assert known == prepared.facts.directions == ["en-de"]
+    assert not prepared.facts.options["data.directions"]
+
+
+@pytest.mark.slow
+def test_a_model_that_translates_nothing_is_named(place, tmp_path):
+    model = make_model(tmp_path / "model", {}, updates=0)
+    with pytest.raises(UserError, match=r"model translates no line of .*general\.en without"):
+        repeated(place, tmp_path / "out", "general.en", init=model)
+
+
+def test_separate_vocabularies_are_refused_before_a_text_is_translated(place, tmp_path):
+    model = make_model(tmp_path / "model", {}, joint=False)
+    with pytest.raises(UserError, match="only to a model with one vocabulary"):
+        repeated(place, tmp_path / "out", "general.en", init=model)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_new_corpus_is_read_twice():
+    data = DataConfig(corpora=(CorpusConfig(("-",)),))
+    with pytest.raises(UserError, match="can't be read twice"):
+        remembering._pairs(data)
+
+
+def test_a_new_source_language_has_a_tag_too(place):
+    tokenizer = Tokenizer.load(place / "model")
+    data = DataConfig(directions=("en-de", "cs-en"))
+    extended = extend_vocabulary(data, [], tokenizer, 0, {"en", "de"})
+    assert extended.target.all_pieces()[tokenizer.target.size :] == ["<<cs>>"]
+
+
 def test_lines_are_shared_among_the_directions(place, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(remembering, "MIN_TRANSLATED", 10)
     monkeypatch.setattr(remembering, "read_corpus", lambda *_: range(3 * 17))
@@ -254,6 +300,7 @@ def test_a_tag_is_like_another_only_in_a_model_with_a_new_language(place, tmp_pa
     assert "only if a language" not in run(capsys, *named)[2]
 
 
+@pytest.mark.slow
 def test_a_training_resumes_without_translating_again(place, tmp_path, capsys):
     more = ["--remember", place / "general.en", "--like", "de", *spelt(OPTIONS)]
     first = command(place, tmp_path / "out", *more)
