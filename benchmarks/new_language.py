@@ -82,6 +82,7 @@ def train_old(folder: Path, imported: Path, options: Options) -> dict[str, Path]
         for pair in (("en", "de"), ("en", "fr"))
     ]
     data = {"data.corpora": corpora, "data.directions": DIRECTIONS}
+    data |= {"data.source": "en", "data.target": "de"}
     foreign = folder / "foreign-data"
     if not foreign.exists():
         recipe = folder / "corpus.toml"
@@ -89,7 +90,9 @@ def train_old(folder: Path, imported: Path, options: Options) -> dict[str, Path]
             f'[[data.corpora]]\nfiles = {its["files"]}\nsource = "en"\ntarget = "{its["target"]}"\n'
             for its in corpora
         )
-        recipe.write_text(f"[data]\ndirections = {[*DIRECTIONS]}\n{tables}", encoding="utf-8")
+        recipe.write_text(
+            f'[data]\nsource = "en"\ntarget = "de"\ndirections = {[*DIRECTIONS]}\n{tables}', encoding="utf-8"
+        )
         prepare(str(recipe), out=foreign, vocabulary=imported)
     seed = options["train.seed"]
     models = {name: folder / f"{name}-{seed}" for name in ("imported", "own")}

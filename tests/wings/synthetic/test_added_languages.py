@@ -309,3 +309,12 @@ def test_a_training_resumes_without_translating_again(place, tmp_path, capsys):
     assert status == 0 and "Translating 60 lines" not in said
     assert model_folder.read_metrics(tmp_path / "out")["training"]["steps"] == 4
     assert model_folder.read_config(tmp_path / "out").data.like == "de"
+
+
+@pytest.mark.slow
+def test_the_new_model_is_exported(added, tmp_path, capsys):
+    to = ["--to", "ctranslate2", "--out", tmp_path / "export"]
+    status, printed, _ = run(capsys, "export", added, *to)
+    assert (
+        status == 0 and "identical tokens" in printed and (tmp_path / "export/model.bin").exists()
+    )
