@@ -54,7 +54,8 @@ def write_texts(texts: Path, folder: Path) -> None:
 
 def make_import(folder: Path, pieces: int, width: int, layers: int) -> Path:
     """The random import, whose vocabulary the old languages need."""
-    original, imported = folder / "original", folder / "import"
+    original = folder / "original"
+    imported = folder / "import"
     if not imported.exists():
         few = [
             line
