@@ -1,6 +1,6 @@
 """Everything that the registries name, with the types that the core expects; mypy checks this file."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from transduce.commands.evaluate import Evaluation
@@ -16,9 +16,11 @@ from transduce.model.transformer import Transformer
 from transduce.system.profiling import Profile
 from transduce.text import jsonl, tsv
 from transduce.text.formats import CorpusFile, Document, DocumentFile, TextPair
+from transduce.text.languages import Direction
 from transduce.text.pair_batch import TextColumn
 from transduce.text.pairs import Origin
 from transduce.text.rules import MoreRules, Rules
+from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.facts import Fact
 from transduce.wings.cluster import command as cluster
 from transduce.wings.ct2 import opening
@@ -34,6 +36,7 @@ from transduce.wings.documents import (
     xliff,
 )
 from transduce.wings.export import onnx_engine
+from transduce.wings.pretrained import extending
 from transduce.wings.rules import corpus_faults, more_rules
 from transduce.wings.synthetic import back_translation, remembering
 from transduce.wings.terms import enforce, glossary
@@ -102,12 +105,20 @@ BACK_TRANSLATE: Callable[
     [Settings, Path, Sequence[str], Path | None, Path | None, bool], Settings
 ] = back_translation.with_back_translations
 REMEMBER: Callable[[Settings, Path, Path, Sequence[str]], Settings] = remembering.with_remembered
+EXTEND_IMPORTED: Callable[[Tokenizer, Collection[str], int, Sequence[str]], Tokenizer] = (
+    extending.extended
+)
+REMEMBER_DIRECTIONS: Callable[
+    [Settings, Path, Path, Sequence[str], Sequence[str]], tuple[list[Path], list[Direction]]
+] = remembering.remembered_directions
 FAULTS_OF_CORPUS: Callable[[Sequence[TextColumn], Sequence[Origin]], Iterator[str]] = (
     corpus_faults.faults_of_corpus
 )
 OPTIONS: list[object] = [
+    EXTEND_IMPORTED,
     FAULTS_OF_CORPUS,
     REMEMBER,
+    REMEMBER_DIRECTIONS,
     *TRANSLATE,
     CHECK_LINES,
     *EVALUATE,

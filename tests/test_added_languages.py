@@ -711,3 +711,28 @@ def test_routes_of_an_ensemble_need_the_same_directions(place, added, capsys):
     )
     status, _, said = run(capsys, *command)
     assert status and "Traceback" not in said and "must have the same directions" in said
+
+
+def test_other_text_is_repeated_instead_of_the_corpus_of_the_model(place, added, capsys):
+    lines = texts(80, 12)
+    write(place, "italian", {"en": lines["en"], "it": [line[::-1] for line in lines["fr"]]})
+    more = ("--init", str(added), "--like", "fr", "--remember", str(place / "old.en"))
+    train(
+        place,
+        "it",
+        "italian.en",
+        "italian.it",
+        more=(*more, str(place / "old.de")),
+        options=STEPS | {"train.learning_rate": 1e-30},
+    )
+    assert "will lack the directions en-fr, fr-en," in capsys.readouterr().err
+    corpus = open_prepared(place / "it" / "data")
+    assert corpus.facts.directions == ["en-de", "en-it"]
+    assert corpus.facts.pair_languages == [["en", "it"], ["en", "de"]]
+    model = model_folder.load(place / "it")
+    tags = model.tokenizer.source.tags
+    [name] = [name for name in model.model.state_dict() if name.startswith("embedding")]
+    weight = model.model.state_dict()[name]
+    torch.testing.assert_close(weight[tags[">>it<<"]], weight[tags[">>fr<<"]])
+    directions = model_folder.read_metrics(place / "it")["directions"]
+    assert all("before" not in its for its in directions.values()), "other validation pairs"

@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from corpora import reverse_texts
-from transduce.config.schema import CorpusConfig, DataConfig
+from transduce.config.schema import UNK, CorpusConfig, DataConfig
 from transduce.preparation import replay as replaying
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Prepared, store_path
 from transduce.preparation.replay import Replay
 from transduce.text.pairs import Origin, Pair
+from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.store import TokenStore, write_store
+from transduce.tokens.tokenizer import Tokenizer
 
 TEXTS = list(zip(*reverse_texts(30, seed=3), strict=True))
 
@@ -150,3 +152,24 @@ def test_files_and_languages_both_tell_a_corpus(old):
     ):
         named = CorpusConfig(tuple(files), source=source, target=target)
         assert Replay.open(data_of(old, named)).corpora == corpora, (files, source, target)
+
+
+def test_an_imported_vocabulary_keeps_the_ids_of_old_pairs(old, tmp_path):
+    """Decoding would lose unknown pieces."""
+    learnt = old.tokenizer.target
+    listed = [piece for piece in learnt.all_pieces() if piece.strip("▁") not in ("a", "fa")]
+    imported = Tokenizer(ImportedVocabulary(learnt.model, listed))
+    corpora = (CorpusConfig(tuple(old.facts.corpora[1])),)
+    data = DataConfig(source="en", target="de", corpora=corpora, holdout=0)
+    small = prepare(data, tmp_path / "small", vocab_size=lambda _: 0, tokenizer=imported)
+    found = Replay([0], small, [], 1.0)
+    longer = imported.extended(["ř"], 9, ["it"])
+    found.write_stores(tmp_path, 5, longer)
+    stores = [TokenStore(store_path(tmp_path / "small", 0)), TokenStore(store_path(tmp_path, 5))]
+    places = np.arange(len(stores[0]))
+    for side in ("source", "target"):
+        before, after = (
+            [row.tolist() for row in getattr(store, side).rows(places)] for store in stores
+        )
+        assert before == after
+        assert side == "target" or any(UNK in row for row in before)

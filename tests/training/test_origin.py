@@ -16,6 +16,7 @@ from transduce.config.settings import FROM_SIZES, Settings
 from transduce.config.settings import MODEL as OF_MODEL
 from transduce.model.build import build
 from transduce.system.errors import UserError
+from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.checkpoint import TrainState, save_checkpoint
 from transduce.training.origin import check_origin, extended, with_origin
@@ -199,3 +200,34 @@ def test_a_new_token_begins_as_the_mean_of_the_tokens_that_spell_it(tokenizer):
     for name, weight in network.state_dict().items():
         if weight.shape != found[name].shape:
             torch.testing.assert_close(found[name][-1], weight.mean(0))
+
+
+def test_the_tag_of_a_new_language_begins_as_that_of_a_language_that_it_is_like(tokenizer):
+    """The old model has directions from French, whose tag it lacks: this tag isn't that of a new language."""
+    new = tokenizer.extended(["fa"], 0, ["de", "it", "fr", "pt_BR"])
+    old_size = tokenizer.target.size
+    networks = [build(replace(MODEL, vocab_size=each)) for each in (old_size, new.target.size)]
+    config = RunConfig(data=DataConfig(directions=("fr-de", "de-en")))
+    origin = model_folder.Bundle(Path(), config, tokenizer, networks[0])
+    tags = tokenizer.target.tags
+    found = extended(origin, new, networks[1], "en")
+    [weight] = [each for name, each in found.items() if len(each) == new.target.size]
+    likened = weight[tags[">>en<<"]]
+    mean = weight[[tags[">>de<<"], tags[">>en<<"]]].mean(0)
+    for code, expected in (("it", likened), ("pt_BR", likened), ("fr", mean)):
+        torch.testing.assert_close(weight[new.target.tags[f">>{code}<<"]], expected)
+
+
+def test_a_character_that_an_imported_vocabulary_lacks_begins_as_its_base_letter(tokenizer):
+    vocabulary = tokenizer.target
+    listed = [piece for piece in vocabulary.all_pieces() if not piece.startswith("<0x")]
+    old = Tokenizer(ImportedVocabulary(vocabulary.model, listed))
+    new = Tokenizer(ImportedVocabulary(vocabulary.model, [*listed, "ǩ", "ж", "<<it>>"]))
+    networks = [build(replace(MODEL, vocab_size=each.target.size)) for each in (old, new)]
+    origin = model_folder.Bundle(Path(), RunConfig(), old, networks[0])
+    found = extended(origin, new, networks[1])
+    [weight] = [each for each in found.values() if len(each) == new.target.size]
+    before = weight[: len(listed)]
+    torch.testing.assert_close(weight[-3], before[old.target.encode_behind("k")].mean(0))
+    torch.testing.assert_close(weight[-2], before.mean(0))
+    torch.testing.assert_close(weight[-1], before[[*old.target.tags.values()]].mean(0))

@@ -27,6 +27,7 @@ def train(
     keep_optimizer: bool = False,
     remember: Paths = (),
     forget: bool = False,
+    like: str = "",
     tensorboard: bool = False,
     options: Mapping[str, Any] = MappingProxyType({}),
     stop: Callable[[], bool] | None = None,
@@ -54,6 +55,7 @@ def train(
         keep_optimizer=keep_optimizer,
         remember=_names(remember),
         forget=forget,
+        like=like,
         options=options,
     )
     is_stopped = False

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from transduce.config.commands import option
 from transduce.config.parse import parse_assignments, read_recipe
 from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.config.settings import CALLER, COMMAND_LINE, FILE_NAMES, RECIPE, Settings
@@ -33,6 +34,7 @@ def gather(
     languages: tuple[str, str] = ("", ""),
     assignments: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
+    like: str = "",
 ) -> Settings:
     """The recipe's options, overridden by those for the files, then by `assignments` or (from Python) `options`."""
     chosen_by = COMMAND_LINE if options is None else CALLER
@@ -51,6 +53,7 @@ def gather(
     else:
         named |= {"data.source": languages[0], "data.target": languages[1]}
         named["data.corpora"] = [{"files": list(train)}] if train else []
+    named["data.like"] = like
     named = {name: value for name, value in named.items() if value}
     return settings.updated(Settings(chosen_by, named | chosen))
 
@@ -170,16 +173,22 @@ def _named(settings: Settings, languages: Direction) -> dict[str, Any]:
 
 
 def with_new_languages(
-    settings: Settings, train: Sequence[str], init: Path, trained: DataConfig
+    settings: Settings,
+    train: Sequence[str],
+    out: Path,
+    init: Path,
+    trained: DataConfig,
+    remember: Sequence[str],
 ) -> Settings:
     """If the corpora have a language that the model `init` lacks, add its directions to those of the model.
 
-    The corpus of the model is repeated, so that the model keeps its directions. `trained` holds the options of this
-    model.
+    The corpus of the model or the text `remember` is repeated, so that the model keeps its directions. `trained` holds
+    the options of this model.
     """
     from transduce import model_folder  # its imports are too slow for --help
     from transduce.decoding.directions import directions_of
     from transduce.preparation.prepared import prepared_corpora
+    from transduce.tokens.tokenizer import Tokenizer
 
     known = directions_of(trained)
     languages = {code for direction in known for code in direction}
@@ -192,14 +201,27 @@ def with_new_languages(
         new = {code for code in new if nearest_code(code, languages) is None}
     if unnamed or not new or "data.corpora" not in settings:
         return settings
+    tokenizer = Tokenizer.load(init)
+    like = settings.get("data.like")
+    if like and not tokenizer.tag_of(like):
+        raise UserError(
+            f"{init} has no tag of the language '{like}'; it has {', '.join(tokenizer.source.tags) or 'none'}.",
+            "Choose one of its languages, or leave this one out.",
+            "like",
+        )
     places = prepared_corpora(init / model_folder.DATA, trained)
+    if remember:
+        places, known = option("add a language with --remember")(
+            settings, out, init, remember, named
+        )
     if not places:
         raise UserError(
             f"The prepared corpus of {init} is missing. It is repeated when a "
             f"language is added ({', '.join(sorted(new))}), so that the model keeps "
             "its directions.",
-            "Choose a model that has its corpus.",
+            "Choose a model that has its corpus, or name text in its languages.",
             "init",
+            "remember",
         )
     log(
         f"Adding {', '.join(sorted(new))} to the languages of {init}: {', '.join(sorted(languages))}."

@@ -41,6 +41,7 @@ def train(
     keep_optimizer: bool = False,
     remember: Files = (),
     forget: bool = False,
+    like: str = "",
     tensorboard: bool = False,
     profile: bool = False,
     assignments: Assignments = (),
@@ -65,8 +66,10 @@ def train(
         init: Fine-tune this model: the training starts with the model's weights, vocabulary and shape. Half of each
             epoch repeats the model's own corpus, so that the model keeps what it knows.
         remember: With --init, text of other kinds to repeat instead of the model's corpus: a plain text in the source
-            language, which the model translates first, or pairs.
+            language, which the model translates first, or pairs. If a language is added: in any languages of the model.
         forget: With --init, train on the new corpus only; the model may lose most of what it knows.
+        like: With --init and a corpus in a new language, a similar language of the model: the embedding of the new
+            language's tag begins as that of its tag.
         keep_optimizer: With --init, start from the newest checkpoint and optimizer state, not from averaged weights.
         tensorboard: Also write TensorBoard event files into the model folder.
         profile: Print a time profile at the end.
@@ -81,6 +84,7 @@ def train(
         keep_optimizer=keep_optimizer,
         remember=remember,
         forget=forget,
+        like=like,
         valid=valid,
         test=test,
         languages=(source, target),
@@ -125,14 +129,22 @@ def settings_of(
         if (out / model_folder.CONFIG).exists() and not monolingual
         else None
     )
-    settings = _with_languages(settings, train, init, begun)
-    is_begun = (out / model_folder.CONFIG).exists()
     if remember and (forget or keep_optimizer or not init):
         raise UserError(
             "A training repeats other text only if it fine-tunes a model with a new optimizer.",
             "Leave the other text out.",
             "remember",
         )
+    settings = _with_languages(settings, train, out, init, begun, remember)
+    # A training reports that this model is missing.
+    is_there = not init or (init / model_folder.CONFIG).is_file()
+    if is_there and settings.get("data.like") and not settings.get("data.replay"):
+        raise UserError(
+            "A tag begins as that of another language only if a language is added to a model.",
+            "Leave this language out.",
+            "like",
+        )
+    is_begun = (out / model_folder.CONFIG).exists()
     if init and not (forget or keep_optimizer or is_begun):
         settings = _with_memory(settings, out, init, remember)
     if monolingual or reverse:
@@ -143,7 +155,12 @@ def settings_of(
 
 
 def _with_languages(
-    settings: Settings, train: Sequence[str], init: Path | None, begun: DataConfig | None
+    settings: Settings,
+    train: Sequence[str],
+    out: Path,
+    init: Path | None,
+    begun: DataConfig | None,
+    remember: Sequence[str],
 ) -> Settings:
     """Add the languages in the names of the corpus files, as the first start did if the training is `begun`."""
     from transduce import model_folder
@@ -163,7 +180,7 @@ def _with_languages(
     trained = model_folder.read_config(init).data
     if trained.directions:
         settings = with_direction(settings, train, trained.directions)
-    return with_new_languages(settings, train, init, trained)
+    return with_new_languages(settings, train, out, init, trained, remember)
 
 
 def _with_memory(settings: Settings, out: Path, init: Path, remember: Sequence[str]) -> Settings:

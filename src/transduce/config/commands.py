@@ -118,6 +118,8 @@ OPTIONS = {  # an option of a command or recipe -> the function that implements 
     "glossary": f"{_WINGS}.terms.glossary:Glossary",
     "glossary search": f"{_WINGS}.terms.enforce:enforce",
     "info": f"{_WINGS}.ct2.opening:facts",
+    "add a language with --remember": f"{_WINGS}.synthetic.remembering:remembered_directions",
+    "extend an imported vocabulary": f"{_WINGS}.pretrained.extending:extended",
     "faults of a corpus": f"{_WINGS}.rules.corpus_faults:faults_of_corpus",
     "prepare --shard": f"{_WINGS}.cluster.command:prepare_in_shards",
     "train --remember": f"{_WINGS}.synthetic.remembering:with_remembered",

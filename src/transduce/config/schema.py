@@ -227,6 +227,9 @@ class DataConfig:
         "",
         "prepared corpus of the model to which languages are added; it preserves the old directions",
     )
+    like: str = option(
+        "", "language of the model to which a language is added; the new tag begins as its tag"
+    )
     remember: str = option(
         "",
         "prepared corpus that half of each epoch repeats, so that a fine-tuned model keeps what it knows",

@@ -28,7 +28,6 @@ from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.learning import MAX_LEARNING_SENTENCES
 from transduce.tokens.normalization import common_quotes
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.tokens.vocabulary import LANGUAGE_TAG
 
 # The sample of a large corpus has at least this many times MAX_LEARNING_SENTENCES texts.
 SAMPLE_FACTOR = 8
@@ -112,8 +111,11 @@ def extend_vocabulary(
     columns = _columns(data, corpora)
     new = [its for language, its in columns.items() if language not in known]
     old = tokenizer.source.size
-    tags = list(dict.fromkeys(map(target_of, data.directions)))
-    missing = sum(LANGUAGE_TAG.format(tag) not in tokenizer.source.tags for tag in tags)
+    tagged = [
+        Direction.parse(name)[0 if tokenizer.has_own_tags else 1 :] for name in data.directions
+    ]
+    tags = list(dict.fromkeys(chain.from_iterable(tagged)))
+    missing = sum(not tokenizer.tag_of(tag) for tag in tags)
     extra = size - old - missing if size else len(new) * old // len(known)
     if extra < 0:
         raise UserError(

@@ -94,8 +94,11 @@ class Replay(NamedTuple):
         """Encode the corpora with an extended vocabulary, for the prepared corpus `folder`, numbered from `first`."""
         for number, corpus in enumerate(self.corpora, first):
             store = TokenStore(store_path(self.prepared.folder, corpus))
-            old = self.prepared.tokenizer
-            write_store(store_path(folder, number), _encoded_again(store, old, tokenizer))
+            if tokenizer.is_imported:  # it keeps the ids of old texts, and decoding would lose text
+                pairs = _copied(store, np.arange(len(store)))
+            else:
+                pairs = _encoded_again(store, self.prepared.tokenizer, tokenizer)
+            write_store(store_path(folder, number), pairs)
 
     def extend(self, facts: Facts, _: Sequence[TokenStore]) -> Facts:
         """Add the corpora to the facts of a new corpus."""

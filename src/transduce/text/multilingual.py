@@ -38,7 +38,7 @@ def bilingual_corpora(files: Sequence[str]) -> list[BilingualCorpus]:
         if label := LABEL.fullmatch(file):
             corpora += _labelled(list(map(_code, label[1].split(","))), label[2])
             continue
-        name, code = _split_name(file)
+        name, code = split_name(file)
         if not code:
             raise UserError(f"The language of {file} is unknown.", _how_to_name_languages(file))
         if code in aligned.setdefault(name, {}):
@@ -69,7 +69,7 @@ def is_multilingual(files: Sequence[str]) -> bool:
     if any(map(LABEL.fullmatch, files)):
         return True
     return len(files) > 2 and all(
-        _split_name(file)[1] and not format_of(file).is_bilingual for file in files
+        split_name(file)[1] and not format_of(file).is_bilingual for file in files
     )
 
 
@@ -114,7 +114,7 @@ def _code(text: str) -> str:
     return text.replace("-", "_")
 
 
-def _split_name(file: str) -> tuple[str, str]:
+def split_name(file: str) -> tuple[str, str]:
     """The name of a file without its language code, and this code, or "" if the name has none."""
     first, *parts = Path(file).name.split(".")
     for i in reversed(range(len(parts))):

@@ -43,7 +43,7 @@ class ImportedVocabulary(Vocabulary):
     def encode(self, texts: Sequence[str]) -> Rows:
         """The ids of texts, with UNK for unknown pieces."""
         rows = self.processor.encode(
-            [*map(_readable, texts)], out_type=str, num_threads=self.threads
+            [*map(readable, texts)], out_type=str, num_threads=self.threads
         )
         return pack([[self._ids.get(piece, UNK) for piece in row] for row in rows])
 
@@ -89,7 +89,7 @@ class ImportedVocabulary(Vocabulary):
 
     def spans_in(self, text: str, ids: Sequence[int]) -> list[Span]:  # noqa: ARG002
         """The span in `text` of each of the `ids` that encode `text`. Normalisation may leave gaps."""
-        spans: list[Span] = self.processor.encode(_readable(text), out_type="offset_mapping")[
+        spans: list[Span] = self.processor.encode(readable(text), out_type="offset_mapping")[
             "offsets"
         ]
         return spans
@@ -130,7 +130,7 @@ def _bytes_of_character(pieces: Sequence[str | int], begin: int) -> int:
     return 1
 
 
-def _readable(text: str) -> str:
+def readable(text: str) -> str:
     """The text with a question mark for each half of a surrogate pair."""
     return text.encode("utf-8", "replace").decode("utf-8")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, Self
 from unicodedata import category
 
+from transduce.config.commands import option
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, verify
 from transduce.tokens.imported_vocabulary import ImportedVocabulary
@@ -88,18 +89,25 @@ class Tokenizer:
         return cls(Vocabulary(targets_model), Vocabulary(sources_model), quotes)
 
     def extended(self, texts: Collection[str], extra: int, languages: Sequence[str]) -> Self:
-        """A tokenizer with the same ids, at most `extra` pieces learnt from texts, and tags for target languages.
+        """A tokenizer with the same ids, at most `extra` pieces learnt from texts, and the tags of languages.
 
-        Raises UserError for separate or imported vocabularies, and if there is no text.
+        An imported vocabulary gets only pieces of one character. Raises UserError for separate vocabularies, and if
+        there is no text.
         """
-        if not self.joint or self.is_imported:
-            raise UserError(
-                "Languages can be added only to a model with one vocabulary that transduce learnt."
-            )
+        self.check_joint()
+        if self.is_imported:
+            return option("extend an imported vocabulary")(self, texts, extra, languages)
         tags = [LANGUAGE_TAG.format(language) for language in languages]
         return type(self)(
             Vocabulary(extend_model(self.target.model, texts, extra, self.target.kind, tags))
         )
+
+    def check_joint(self) -> None:
+        """Raise UserError for separate vocabularies, which can't be extended."""
+        if not self.joint:
+            raise UserError(
+                "Languages can be added only to a model with one vocabulary for source and target."
+            )
 
     @classmethod
     def load(cls, folder: Path | str, threads: int = 1) -> Self:
@@ -154,6 +162,7 @@ class Tokenizer:
 
     def tag_of(self, language: str) -> str:
         """The tag of a language, which imported vocabularies may spell with "-"; "" if there is none."""
+        language = language.replace("-", "_")
         wanted = [tag.format(language) for tag in (LANGUAGE_TAG, OWN_TAG)]
         return next((tag for tag in self.source.tags if tag.replace("-", "_") in wanted), "")
 

@@ -75,7 +75,9 @@ def finish(
     bundle = model_folder.Bundle(out, config, prepared.tokenizer, model)
     if config.data.directions:
         metrics |= _directions(bundle, valid, untrained)
-        if config.data.replay and run_card and (init := run_card.inputs.get("init")):
+        # Other text than the model's corpus has other validation pairs.
+        is_own = Path(config.data.replay).parent.name != model_folder.REMEMBERED
+        if config.data.replay and is_own and run_card and (init := run_card.inputs.get("init")):
             _compare(metrics["directions"], Path(*init))
     confidence = (
         None if config.data.symbols else calibrate(model, prepared.tokenizer, valid, config.decode)

@@ -1,17 +1,20 @@
 """The model that a training continues from: the options inherited from it, what must fit it, and its weights."""
 
 from pathlib import Path
+from unicodedata import normalize
 
 import torch
 
 from transduce import model_folder
 from transduce.config.parse import configure
-from transduce.config.schema import differences, flatten
+from transduce.config.schema import UNK, differences, flatten
 from transduce.config.settings import FROM_SIZES, MODEL, Settings
+from transduce.decoding.directions import directions_of
 from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.passes import check_vocabulary
 from transduce.preparation.prepared import is_prepared
 from transduce.system.errors import UserError
+from transduce.tokens.imported_vocabulary import language_of
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import SPACE
 from transduce.training.run_card import asked_vocabulary_size
@@ -123,18 +126,30 @@ def _check_low_rank(settings: Settings, keep_optimizer: bool) -> None:
 
 @torch.no_grad()
 def extended(
-    origin: model_folder.Bundle, tokenizer: Tokenizer, model: Seq2Seq
+    origin: model_folder.Bundle, tokenizer: Tokenizer, model: Seq2Seq, like: str = ""
 ) -> dict[str, torch.Tensor]:
     """The weights of `origin`, with a row for each token that its vocabulary lacks, as in the new `model`.
 
-    The row is the mean of the rows of the tokens that spell the new token. For a tag, these are all older tags.
+    The row is the mean of the rows of the tokens that spell the new token. For the tag of a new language, this is the
+    tag of the language `like`; for any other tag, and without `like`, these are all older tags. A character that the
+    old vocabulary can't spell begins as its base letter, as r for ř, or else as the mean of all tokens.
     """
     weights = origin.model.state_dict()
     old = origin.tokenizer.target
     new = tokenizer.target
-    old_tags = list(old.tags.values()) or list(range(old.size))
-    texts = [piece.replace(SPACE, " ") for piece in new.pieces(range(old.size, new.size))]
-    spelt = [old_tags if text in new.tags else old.encode_behind(text) for text in texts]
+    everything = list(range(old.size))
+    old_tags = list(old.tags.values()) or everything
+    like_tag = [old.tags[origin.tokenizer.tag_of(like)]] if like else old_tags
+    known = {code for direction in directions_of(origin.config.data) for code in direction}
+    spelt = []
+    for piece in new.pieces(range(old.size, new.size)):
+        text = piece.replace(SPACE, " ")
+        ids = old.encode_behind(text)
+        if piece in new.tags:
+            ids = old_tags if language_of(piece) in known else like_tag
+        elif UNK in ids:
+            ids = old.encode_behind(normalize("NFD", text)[0])
+        spelt.append(everything if UNK in ids else ids)
     for name, weight in model.state_dict().items():
         if weight.shape != weights[name].shape:
             rows = torch.stack([weights[name][tokens].mean(0) for tokens in spelt])

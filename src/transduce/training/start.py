@@ -69,7 +69,7 @@ def start(
     if not is_sharded:  # a sharded model may be too large for one device
         model.to(device)
     if origin:
-        model.load_state_dict(extended(origin, prepared.tokenizer, model))
+        model.load_state_dict(extended(origin, prepared.tokenizer, model, config.data.like))
         del origin  # frees its memory
         if config.train.low_rank:
             use_low_rank(model, config.train.low_rank, config.train.seed)

@@ -6,10 +6,12 @@ every text into chosen pieces only.
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import islice
 
 from transduce.system.errors import UserError
+from transduce.tokens.imported_vocabulary import readable
 from transduce.tokens.normalization import composed
 from transduce.tokens.vocabulary import SPACE, open_model
 
@@ -44,7 +46,9 @@ def trimmed(model: bytes, texts: Sequence[str], size: int) -> bytes:
             f"Keep at least {len(characters)}.",
             "trim",
         )
-    by_frequency = [piece for piece, _ in _counts(model, texts).most_common() if piece in normal]
+    by_frequency = [
+        piece for piece, _ in piece_counts(model, texts).most_common() if piece in normal
+    ]
     order = dict.fromkeys([*sorted(characters), *by_frequency, *filter(known.__contains__, normal)])
     used = {*list(order)[:size]}
     for name, piece in normal.items():
@@ -54,12 +58,13 @@ def trimmed(model: bytes, texts: Sequence[str], size: int) -> bytes:
     return trimmed_model
 
 
-def _counts(model: bytes, texts: Sequence[str]) -> Counter[str]:
+def piece_counts(model: bytes, texts: Iterable[str]) -> Counter[str]:
     """How often each piece occurs in texts."""
     processor = open_model(model)
     counts = Counter[str]()
-    for start in range(0, len(texts), TEXTS_AT_ONCE):
-        for row in processor.encode(composed(texts[start : start + TEXTS_AT_ONCE]), out_type=str):
+    stream = iter(texts)
+    while some := list(islice(stream, TEXTS_AT_ONCE)):
+        for row in processor.encode([*map(readable, composed(some))], out_type=str):
             counts.update(row)
     return counts
 

@@ -1,7 +1,8 @@
-"""Makes the corpus that a fine-tuning repeats so that the model keeps what it knows (`transduce train --remember`).
+"""Makes the corpus that a training repeats so that the model keeps what it knows (`transduce train --remember`).
 
 OUT/remembered/    text.jsonl          pairs: the lines of a text with the model's own translations
                    translations.jsonl  the journal of an interrupted call
+                   en-de.jsonl, en-de.translations.jsonl …   the same for each direction, if a language is added
                    data/               the prepared corpus
 """
 
@@ -9,6 +10,7 @@ import dataclasses
 import hashlib
 import json
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -16,9 +18,11 @@ from pathlib import Path
 from transduce import model_folder
 from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.config.settings import COMMAND_LINE, FROM_SIZES, Settings
+from transduce.decoding.directions import directions_of
 from transduce.decoding.loading import load
-from transduce.preparation.passes import check_rereadable, read_corpus
+from transduce.preparation.passes import check_rereadable, read_corpus, text_files
 from transduce.preparation.prepare import prepare
+from transduce.preparation.prepared import Prepared
 from transduce.preparation.replay import GENERAL_PAIRS
 from transduce.system.console import count, log
 from transduce.system.errors import UserError
@@ -27,13 +31,21 @@ from transduce.system.files import digest, make_folder, write_text
 from transduce.system.journal import Value
 from transduce.system.machine import cores
 from transduce.text.formats import format_of
-from transduce.text.languages import Direction, languages_of
+from transduce.text.languages import Direction, languages_of, nearest_code
+from transduce.text.multilingual import (
+    BilingualCorpus,
+    bilingual_corpora,
+    is_multilingual,
+    split_name,
+    without_labels,
+)
 from transduce.text.pairs import Origin, Pair
 from transduce.text.plain import read_lines, without_byte_order_mark
+from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.distributed import check_single_process
 from transduce.training.origin import with_origin
 from transduce.training.start import leftovers, with_known_languages
-from transduce.wings.synthetic.translations import begin, translated
+from transduce.wings.synthetic.translations import begin, check_plain, translated
 
 TEXT_PAIRS, TEXT_JOURNAL = "text.jsonl", "translations.jsonl"
 MIN_TRANSLATED = 3_000  # lines; at least as many as there are new pairs
@@ -58,7 +70,9 @@ def with_remembered(settings: Settings, out: Path, init: Path, files: Sequence[s
     with file_lock(folder / LOCK, f"Another process works in {folder}."):
         corpora: list[tuple[str, ...]] = [(each,) for each in files]
         if is_text:
-            corpora = [(str(_translate(files, data, init, folder)),)]
+            number = max(MIN_TRANSLATED, _pairs(data))
+            place = (folder / TEXT_PAIRS, folder / TEXT_JOURNAL)
+            corpora = [(str(_translate(files, _direction(data), number, init, *place)),)]
         elif languages_of(files):
             corpora = [tuple(files)]
         own = dataclasses.replace(
@@ -69,23 +83,127 @@ def with_remembered(settings: Settings, out: Path, init: Path, files: Sequence[s
             rules=(),
             holdout=GENERAL_PAIRS,
         )
-        prepared = folder / model_folder.DATA
-        shutil.rmtree(prepared, ignore_errors=True)  # of an interrupted call
-        facts = prepare(
-            own,
-            prepared,
-            vocab_size=lambda _: 0,
-            tokenizer=origin.tokenizer if origin else None,
-            threads=cores(),
-        ).facts
+        prepared = _prepared(own, folder, origin.tokenizer if origin else None)
+    facts = prepared.facts
     if not facts.held_out:
         log(
             f"Warning: {' and '.join(files)}: {count(facts.pairs, 'pair')} are too few to measure what the model loses."
         )
     limit = {"train.max_forgotten": MAX_CHANGED} if is_text else {}
-    return settings.over(COMMAND_LINE, {"data.remember": str(prepared.resolve())}).under(
+    return settings.over(COMMAND_LINE, {"data.remember": str(prepared.folder.resolve())}).under(
         FROM_SIZES, limit
     )
+
+
+def remembered_directions(
+    settings: Settings, out: Path, init: Path, files: Sequence[str], new: Sequence[str]
+) -> tuple[list[Path], list[Direction]]:
+    """Prepare the text `files` to repeat while languages are added to the model `init`; an interrupted call is resumed.
+
+    Files whose names differ only in the language are pairs, as are bilingual files. The model translates the lines of
+    other files into each language that it translates their language into. Returns the prepared corpus and the
+    directions that its pairs cover, in either order. Directions that neither it nor `new`, the directions of the new
+    corpus, cover are named in a warning. Raises UserError if the files are unusable.
+    """
+    check_single_process("a training that repeats other text")
+    leftovers(out)
+    tokenizer = Tokenizer.load(init)
+    tokenizer.check_joint()
+    trained = model_folder.read_config(init).data
+    known = directions_of(trained)
+    check_rereadable(without_labels(files), "repeated")
+    corpora, texts = _sorted(files, known, settings.get("data.source", ""))
+    to_translate = [each for each in known if each.source in texts]
+    number = max(MIN_TRANSLATED, _pairs(settings.config().data) // max(1, len(to_translate)))
+    folder = out / model_folder.REMEMBERED
+    make_folder(folder)
+    with file_lock(folder / LOCK, f"Another process works in {folder}."):
+        for each in to_translate:
+            path = folder / f"{each}.jsonl"
+            journal = folder / f"{each}.{TEXT_JOURNAL}"
+            made = _translate(texts[each.source], each, number, init, path, journal)
+            corpora.append(BilingualCorpus((str(made),), each))
+        ways = {way for _, each in corpora for way in (each, each.reverse)}
+        covered = [each for each in known if each in ways]
+        own = dataclasses.replace(
+            trained,
+            directions=tuple(map(str, covered)) if trained.directions else (),
+            corpora=tuple(CorpusConfig(its, **each._asdict()) for its, each in corpora),
+            valid=(),
+            test=(),
+            rules=(),
+            holdout=GENERAL_PAIRS,
+            replay="",
+            remember="",
+        )
+        prepared = _prepared(own, folder, tokenizer).folder
+    lost = [str(each) for each in known if each not in covered and str(each) not in new]
+    if lost:
+        log(
+            f"Warning: the new model will lack the directions {', '.join(lost)}, for which no text is repeated. "
+            "To keep them, name text in their languages, too (--remember)."
+        )
+    return [prepared], covered
+
+
+def _sorted(
+    files: Sequence[str], known: Sequence[Direction], default: str
+) -> tuple[list[BilingualCorpus], dict[str, list[str]]]:
+    """The pairs that have a direction in `known`, and the plain texts in each source language.
+
+    `default` is the language of texts whose names have none. Raises UserError for unknown languages.
+    """
+    sources = [each.source for each in known]
+    codes = {*chain.from_iterable(known)}
+    names = Counter(split_name(file)[0] for file in files)
+    aligned = list[str]()
+    texts: dict[str, list[str]] = {}
+    for file in files:
+        name, code = split_name(file)
+        is_bilingual = format_of(file).is_bilingual or Path(file).is_dir()
+        if is_multilingual([file]) or names[name] > 1:
+            aligned.append(file)
+        elif is_bilingual:
+            is_clear = len(codes) == len(known[0])
+            aligned.append(f"{','.join(known[0])}={file}" if is_clear else file)
+        else:
+            check_plain([file], "remember")
+            language = _code(code or default, sources, file)
+            texts.setdefault(language, []).append(file)
+    corpora = []
+    for its, languages in bilingual_corpora(aligned):
+        which = " and ".join(its)
+        own = Direction(*(_code(code, sorted(codes), which) for code in languages))
+        if {own, own.reverse}.isdisjoint(known):
+            log(f"{which}: not repeated, since the model has no direction {own} or {own.reverse}.")
+            continue
+        if own not in known and not format_of(its[0]).is_bilingual:  # two texts can change places
+            own, its = own.reverse, its[::-1]
+        corpora.append(BilingualCorpus(its, own))
+    if not corpora and not texts:
+        raise UserError(
+            f"{' and '.join(files)}: no pair is in a direction of the model.",
+            f"Name text for its directions: {', '.join(map(str, known))}.",
+            "remember",
+        )
+    return corpora, texts
+
+
+def _code(code: str, known: Sequence[str], file: str) -> str:
+    """The language among `known` that a code stands for; raises UserError if there is none."""
+    found = nearest_code(code, known)
+    if not code:
+        raise UserError(
+            f"The language of {file} is unknown.", "Write it into the name, as in text.en."
+        )
+    if not found:
+        raise UserError(
+            f"{file}: text to repeat in '{code}', which is none of the model's languages "
+            f"{', '.join(dict.fromkeys(known))}.",
+            "Name text in one of these.",
+            "remember",
+        )
+    return found
 
 
 def _direction(data: DataConfig) -> Direction:
@@ -101,17 +219,15 @@ def _direction(data: DataConfig) -> Direction:
     return Direction(data.source, data.target)
 
 
-def _translate(files: Sequence[str], data: DataConfig, init: Path, folder: Path) -> Path:
-    """Write the model's translations of lines of `files`, at equal distances, to a file of pairs."""
-    path = folder / TEXT_PAIRS
+def _translate(
+    files: Sequence[str], direction: Direction, number: int, init: Path, path: Path, journal: Path
+) -> Path:
+    """Write the model's translations of `number` lines of `files`, at equal distances, to `path`, a file of pairs."""
     lines = [*dict.fromkeys(filter(str.strip, chain.from_iterable(map(_lines, files))))]
     if not lines:
         raise UserError(f"{' and '.join(files)}: no line has text.", "Name other text.", "remember")
-    pairs = sum(1 for corpus in data.corpora for _ in read_corpus(corpus, data))
-    number = min(len(lines), max(MIN_TRANSLATED, pairs))
+    number = min(len(lines), number)
     some = [lines[place * len(lines) // number] for place in range(number)]
-    direction = _direction(data)
-    journal = folder / TEXT_JOURNAL
     call: dict[str, Value] = {
         "weights": digest(model_folder.describe(init).weights),
         "text": hashlib.sha256("\n".join(some).encode()).hexdigest(),
@@ -119,7 +235,10 @@ def _translate(files: Sequence[str], data: DataConfig, init: Path, folder: Path)
     }
     begun = begin(journal, call)
     translator = load(init, source=direction.source, target=direction.target)
-    log(f"Translating {number:,} lines to repeat, with {translator.engine.name}")
+    log(
+        f"Translating {number:,} lines to repeat from {direction.source} to {direction.target}, "
+        f"with {translator.engine.name}"
+    )
     sources = (Pair(line, "", Origin("", 0)) for line in some)
     events = translated(sources, translator.translate, begun, journal, call)
     records = [
@@ -127,8 +246,28 @@ def _translate(files: Sequence[str], data: DataConfig, init: Path, folder: Path)
         for pair, event in events
         if event["text"].strip() and not event["bad"]
     ]
+    if not records:
+        raise UserError(
+            f"{init} translates no line of {' and '.join(files)} without a fault from {direction.source} to "
+            f"{direction.target}.",
+            "Name other text or pairs, or train the model first.",
+            "remember",
+        )
     write_text(path, "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in records))
     return path
+
+
+def _prepared(data: DataConfig, folder: Path, tokenizer: Tokenizer | None) -> Prepared:
+    """Prepare a corpus with the vocabulary of the model, again if a call was interrupted."""
+    prepared = folder / model_folder.DATA
+    shutil.rmtree(prepared, ignore_errors=True)
+    return prepare(data, prepared, vocab_size=lambda _: 0, tokenizer=tokenizer, threads=cores())
+
+
+def _pairs(data: DataConfig) -> int:
+    """The number of pairs of the new corpora, which the training reads again."""
+    check_rereadable(text_files(data), "read twice")
+    return sum(1 for corpus in data.corpora for _ in read_corpus(corpus, data))
 
 
 def _lines(file: str) -> Iterator[str]:
