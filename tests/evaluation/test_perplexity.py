@@ -51,9 +51,9 @@ def test_perplexities_are_shown_with_two_decimals_or_in_scientific_notation():
 
 
 def test_validations_of_several_directions_are_averaged():
-    results = [Validation(2.0, 10.0, 30.0), Validation(8.0, 20.0, 50.0)]
+    results = [Validation(2.0, 10.0, 30.0, 50.0), Validation(8.0, 20.0, 50.0, 60.0)]
     mean = mean_validation(results)
-    assert mean == pytest.approx((4.0, 15.0, 40.0)), "perplexity: the geometric mean"
+    assert mean == pytest.approx((4.0, 15.0, 40.0, 55.0)), "perplexity: the geometric mean"
     assert mean_validation(results[:1]) == results[0] and mean_validation([]) is None
     diverged = [*results, Validation(math.inf)]
     assert mean_validation(diverged) == Validation(math.inf, None, None)

@@ -59,14 +59,17 @@ def texts(store: TokenStore, tokenizer: Tokenizer) -> list[tuple[str, str]]:
     return list(zip(*rows, strict=True))
 
 
-def test_half_of_an_epoch_repeats_the_old_corpora_without_back_translations(old, tmp_path):
+def test_an_epoch_repeats_the_old_corpora_without_back_translations(old, tmp_path):
     new = tune(old, tmp_path, NEW[2:])
     assert new.facts.corpora == [[str(tmp_path / "new.tsv")], *old.facts.corpora[:2]]
     stores = [TokenStore(store_path(new.folder, number)) for number in range(3)]
     assert texts(stores[1], old.tokenizer) == PAIRS[:10]
     assert texts(stores[2], old.tokenizer) == PAIRS[10:40]
     weights = new.facts.weights
-    assert weights[0] * len(stores[0]) == pytest.approx(weights[1] * 10 + weights[2] * 30)
+    tokens = [
+        weight * store.target.lengths.sum() for weight, store in zip(weights, stores, strict=True)
+    ]
+    assert tokens[1] + tokens[2] == pytest.approx(2 * tokens[0]), "two thirds of the tokens"
     assert weights[2] == 2 * weights[1], "as in the old corpus"
     assert (new.facts.pairs, new.facts.held_out) == (len(stores[0]), 2), "the new text only"
     assert new.facts.target_tokens == int(stores[0].target.lengths.sum()) + len(stores[0])
@@ -86,7 +89,7 @@ def test_old_validation_pairs_are_kept_apart(old, tmp_path):
 
 def test_a_second_fine_tuning_is_also_measured_on_the_text_of_the_first(old, tmp_path):
     first = tune(old, tmp_path, NEW[2:])
-    again = Remembered.open(DataConfig(remember=str(first.folder)), old.tokenizer)
+    again = Remembered.open(DataConfig(remember=str(first.folder)))
     assert [(pair.source, pair.target) for pair in again.valid] == [*NEW[:2], *PAIRS[52:]]
 
 
@@ -94,7 +97,7 @@ def test_a_second_fine_tuning_is_also_measured_on_the_text_of_the_first(old, tmp
 def test_few_pairs_of_a_large_corpus_are_copied(old, tmp_path, monkeypatch, wanted, sizes):
     """At equal distances, so that each part of the corpus is repeated."""
     monkeypatch.setattr(replaying, "MIN_REMEMBERED", wanted)
-    remembered = Remembered.open(DataConfig(remember=str(old.folder)), old.tokenizer)
+    remembered = Remembered.open(DataConfig(remember=str(old.folder)))
     remembered.write_stores(tmp_path, 4, 0)
     stores = [TokenStore(store_path(tmp_path, number)) for number in (4, 5)]
     assert [len(store) for store in stores] == sizes
@@ -104,20 +107,22 @@ def test_few_pairs_of_a_large_corpus_are_copied(old, tmp_path, monkeypatch, want
 
 def test_more_new_pairs_need_more_old_ones(old, tmp_path, monkeypatch):
     monkeypatch.setattr(replaying, "MIN_REMEMBERED", 4)
-    remembered = Remembered.open(DataConfig(remember=str(old.folder)), old.tokenizer)
+    remembered = Remembered.open(DataConfig(remember=str(old.folder)))
     remembered.write_stores(tmp_path, 0, pairs=1)
     assert len(TokenStore(store_path(tmp_path, 0))) == 5, "20 of 40 pairs"
 
 
 def test_the_old_corpus_must_have_the_vocabulary_of_the_model(old, tmp_path):
     other = Tokenizer.train(["ka lo mi"] * 9, ["zu fe"] * 9, vocab_size=280)
+    corpora = (write(tmp_path, "new.tsv", NEW),)
+    data = DataConfig(source="en", target="de", corpora=corpora, remember=str(old.folder))
     for tokenizer in (other, None):
         with pytest.raises(UserError, match="another vocabulary than the model"):
-            Remembered.open(DataConfig(remember=str(old.folder)), tokenizer)
+            prepare(data, tmp_path / "out", vocab_size=lambda _: 0, tokenizer=tokenizer)
     shutil.copytree(old.folder, tmp_path / "damaged")
     (tmp_path / "damaged/valid.jsonl").write_text("{}\n")
     with pytest.raises(UserError, match="damaged"):
-        Remembered.open(DataConfig(remember=str(tmp_path / "damaged")), old.tokenizer)
+        Remembered.open(DataConfig(remember=str(tmp_path / "damaged")))
 
 
 def test_a_multilingual_model_repeats_the_directions_that_are_fine_tuned(tmp_path):
@@ -131,6 +136,6 @@ def test_a_multilingual_model_repeats_the_directions_that_are_fine_tuned(tmp_pat
     data = DataConfig(source="en", target="de", directions=both, corpora=corpora, valid=valid)
     old = prepare(data, tmp_path / "old", vocab_size=lambda _: 300)
     wanted = DataConfig(remember=str(old.folder), directions=("fr-en",))
-    found = Remembered.open(wanted, old.tokenizer)
+    found = Remembered.open(wanted)
     assert found.corpora == [1]
     assert {pair.direction for pair in found.valid} == {"fr-en"}

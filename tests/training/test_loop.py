@@ -320,7 +320,12 @@ def test_minimum_risk_training_begins_with_a_new_optimizer_state(tmp_path, capsy
 
 
 def test_a_validation_is_logged_and_the_best_one_is_kept(tmp_path, capsys):
-    found = [(9.0, 5.0, 30.5), (8.0, None, None), (math.inf, None, None), (8.0, 6.0, 31.0)]
+    found = [
+        (9.0, 5.0, 30.5, None),
+        (8.0, None, None, None),
+        (math.inf, None, None, None),
+        (8.0, 6.0, 31.0, None),
+    ]
     results = iter(found)
     task = begun(tmp_path)
     task.validate = lambda model: model.training or Validation(*next(results))
@@ -344,12 +349,35 @@ def test_a_validation_is_logged_and_the_best_one_is_kept(tmp_path, capsys):
         | {"step": 1000 * n, "epoch": n, "perplexity": perplexity}
         | ({} if bleu is None else {"bleu": bleu, "chrf": chrf})
         | {"seconds": n / 2}
-        for n, (perplexity, bleu, chrf) in enumerate([*found[:2], (None, None, None), found[3]], 1)
+        for n, (perplexity, bleu, chrf, _) in enumerate([*found[:2], (None,) * 4, found[3]], 1)
     ]
     first = begun(tmp_path / "diverged")
     first.validate = lambda _: Validation(math.inf)
     loop.validate(first)
     assert "best" not in capsys.readouterr().err
+
+
+def test_what_other_text_loses_counts_as_much_as_what_the_new_text_gains(tmp_path, capsys):
+    results = iter([(9.0, 5.0, 20.0, 60.0), (8.0, 6.0, 25.0, 56.0), (7.0, 9.0, 30.0, 49.0)])
+    task = begun(tmp_path)
+    task.validate = lambda _: Validation(*next(results))
+    for step in range(1, 4):
+        task.state.step = step
+        loop.validate(task)
+    assert (task.state.best_step, task.state.stale, task.state.best) == (2, 1, -81.0)
+    assert "BLEU 9.0 (greedy), chrF 30.0, other text 49.0\n" in capsys.readouterr().err
+    events = [event["general"] for event in read_events(tmp_path / JOURNAL)]
+    assert events == [60.0, 56.0, 49.0]
+
+
+def test_a_fine_tuning_first_validates_the_model_before_it_and_keeps_it(tmp_path):
+    train = replace(TRAIN, steps=6, save_every=1, keep_last=1, max_forgotten=0.5)
+    task = training(tmp_path, reverse_rows(50, seed=1), MODEL, train, lambda _: Validation(2.0))
+    save_checkpoint(task.folder, task.model, task.optimizer, task.state)
+    loop.train(task)
+    assert [*task.validations] == [0]
+    steps = [*map(step_of, checkpoints_in(task.folder))]
+    assert steps == [0, 6]
 
 
 def test_a_validation_measures_the_moving_average(tmp_path):

@@ -60,10 +60,9 @@ def test_a_resumed_training_learns_the_same(place, tmp_path, kept):
 
 def test_what_low_rank_updates_exclude(place, tmp_path):
     for name, value in (("train__ema", 0.9), ("train__shard", True)):
-        with pytest.raises(UserError, match="Low-rank updates") as caught:
+        with pytest.raises(UserError, match="Low-rank updates fine-tune a model"):
             tune(place, tmp_path / "out", **{name: value})
-        assert caught.value.hint and caught.value.hint.options == (name.replace("__", "."),)
-    with pytest.raises(UserError, match="need a model to continue from"):
+    with pytest.raises(UserError, match="Low-rank updates fine-tune a model"):
         transduce.train(
             tmp_path / "out",
             train=[str(place / "new.src"), str(place / "new.tgt")],

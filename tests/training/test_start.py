@@ -63,6 +63,11 @@ PLANNED = {
     "save_every": 100,
     "validate_every": 100,
 }
+FINE_TUNED = {
+    name: value
+    for name, value in PLANNED.items()
+    if name not in ("label_smoothing", "word_dropout")
+} | {"steps": 1_500, "warmup": 375, "cooldown": 500, "learning_rate": 0.155}
 UNPLANNED = {
     name: value
     for name, value in (PLANNED | {"cooldown": 0, "patience": 10}).items()
@@ -75,7 +80,11 @@ UNPLANNED = {
     [
         ({}, {}, PLANNED),
         # A third of the rate: 0.5e-3 * sqrt(256 * 400).
-        ({}, {"fine_tuning": True}, PLANNED | {"learning_rate": 0.16}),
+        (
+            {},
+            {"fine_tuning": True},
+            FINE_TUNED,
+        ),
         # One pair of 20 is validated: 4 epochs of 5,000 pairs for 1,000.
         ({}, {"held_out": 1_000}, PLANNED | {"validate_every": 400}),
         ({"train.learning_rate": 1.0}, {"held_out": 1_000}, UNPLANNED),

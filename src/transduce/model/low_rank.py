@@ -28,17 +28,16 @@ class LowRankLinear(nn.Linear):
         """(…, in) -> (…, out)."""
         return super().forward(x) + F.linear(F.linear(x, self.down), self.up)
 
-    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, *_: object) -> None:
-        destination[f"{prefix}weight"] = (self.weight + self.up @ self.down).detach()
-        if self.bias is not None:
-            destination[f"{prefix}bias"] = self.bias.detach()
+    def _save_to_state_dict(
+        self, destination: dict[str, Any], prefix: str, keep_vars: bool
+    ) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        update = destination.pop(f"{prefix}up") @ destination.pop(f"{prefix}down")
+        destination[f"{prefix}weight"] = destination[f"{prefix}weight"] + update
 
-    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *_: object) -> None:
-        with torch.no_grad():
-            self.weight.copy_(state_dict[f"{prefix}weight"])
-            self.up.zero_()
-            if self.bias is not None:
-                self.bias.copy_(state_dict[f"{prefix}bias"])
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *more: Any) -> None:
+        updates = {f"{prefix}down": self.down, f"{prefix}up": torch.zeros_like(self.up)}
+        super()._load_from_state_dict(state_dict | updates, prefix, *more)
 
 
 def use_low_rank(model: nn.Module, rank: int, seed: int) -> None:

@@ -63,12 +63,18 @@ def prepare(
     began = time.monotonic()
     replay = Replay.open(data) if data.replay else None
     if replay:
-        _check_replay(replay, data, tokenizer)
+        _check_replay(replay, data)
     data = checked(data, tokenizer, replay.prepared.facts.directions if replay else ())
     if not replay:
         check_tags(data, tokenizer)
-    remembered = Remembered.open(data, tokenizer) if data.remember else None
+    remembered = Remembered.open(data) if data.remember else None
     old = replay or remembered
+    if old and not (tokenizer and tokenizer.same_pieces(old.prepared.tokenizer)):
+        raise UserError(
+            f"{old.prepared.folder} has another vocabulary than the model to continue from.",
+            "Name the prepared corpus of this model.",
+            "data.replay" if replay else "data.remember",
+        )
     data = with_placeholders(data, tokenizer)
     with write_folder(folder) as aside:
         corpora = stage(data, aside, tokenizer)
@@ -135,18 +141,12 @@ def write_prepared(
     )
 
 
-def _check_replay(replay: Replay, data: DataConfig, tokenizer: Tokenizer | None) -> None:
-    """Raise UserError if no language is new, or if the vocabularies of the old corpus and the model differ."""
+def _check_replay(replay: Replay, data: DataConfig) -> None:
+    """Raise UserError if no language is new."""
     languages = {code for each in data.corpora for code in languages_in(data, each).as_codes}
     if languages <= replay.languages:
         raise UserError(
             "data.replay is for a corpus with a new language, and this corpus has none.",
             "Leave data.replay out.",
-            "data.replay",
-        )
-    if not (tokenizer and tokenizer.same_pieces(replay.prepared.tokenizer)):
-        raise UserError(
-            f"{data.replay} has another vocabulary than the model to continue from.",
-            "Name the prepared corpus of this model.",
             "data.replay",
         )

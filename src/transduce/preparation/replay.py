@@ -19,7 +19,6 @@ from transduce.preparation.prepared import (
     write_valid,
 )
 from transduce.system.console import log
-from transduce.system.errors import UserError
 from transduce.text.languages import Direction
 from transduce.text.pairs import Pair
 from transduce.tokens.store import Column, Encoded, TokenStore, write_store
@@ -30,6 +29,9 @@ ENCODED_TOGETHER = 10_000  # pairs
 # A fine-tuning stores so many old pairs, or so many for each new pair if that is more. Each epoch draws other ones.
 MIN_REMEMBERED = 10_000
 REMEMBERED_PER_PAIR = 20
+OLD_TOKENS = (
+    2.0  # an epoch repeats so many target tokens of old pairs for each one of the new pairs
+)
 GENERAL_PAIRS = 500  # old validation pairs on which a fine-tuned model is measured
 
 
@@ -114,18 +116,11 @@ class Remembered(NamedTuple):
     valid: Sequence[Pair]  # old validation pairs, on which the fine-tuned model is measured
 
     @classmethod
-    def open(cls, data: DataConfig, tokenizer: Tokenizer | None) -> Self:
-        """Open data.remember. Raises UserError if it is missing or damaged, or has another vocabulary."""
+    def open(cls, data: DataConfig) -> Self:
+        """Open data.remember. Raises UserError if it is missing or damaged."""
         prepared = open_prepared(Path(data.remember))
-        if not (tokenizer and tokenizer.same_pieces(prepared.tokenizer)):
-            raise UserError(
-                f"{data.remember} has another vocabulary than the model to continue from.",
-                "Name a prepared corpus of this model.",
-                "data.remember",
-            )
-        facts = prepared.facts
         corpora = []
-        for number, (source, target, *one_way) in enumerate(facts.pair_languages):
+        for number, (source, target, *one_way) in enumerate(prepared.facts.pair_languages):
             directions = {f"{source}-{target}", *(() if one_way else (f"{target}-{source}",))}
             is_tuned = not directions.isdisjoint(data.directions) or not data.directions
             if is_tuned and not _is_synthetic(prepared, number):
@@ -152,15 +147,14 @@ class Remembered(NamedTuple):
             write_store(store_path(folder, number), _copied(store, places))
 
     def extend(self, facts: Facts, stores: Sequence[TokenStore]) -> Facts:
-        """Add the corpora to the facts of a new corpus with these `stores`: half of the
-        tokens of each epoch are theirs."""
+        """Add the corpora to the facts of a new corpus with these `stores`. See OLD_TOKENS."""
         weights = [self.prepared.facts.weights[corpus] for corpus in self.corpora]
         tokens = [
             weight * int(store.target.lengths.sum())
             for weight, store in zip([*facts.weights, *weights], stores, strict=True)
         ]
         own = len(facts.weights)
-        factor = sum(tokens[:own]) / max(1, sum(tokens[own:]))
+        factor = OLD_TOKENS * sum(tokens[:own]) / max(1, sum(tokens[own:]))
         scaled = [weight * factor for weight in weights]
         return _with_corpora(facts, self.prepared.facts, self.corpora, scaled)
 

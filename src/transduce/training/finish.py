@@ -68,7 +68,9 @@ def finish(
         bleu = {} if result.bleu is None else {"bleu_greedy": result.bleu}
         metrics["validation"] = {"perplexity": result.perplexity, **bleu}
     if chosen.before and result:
-        metrics["tuning"] = _tuning(chosen.before, result, chosen.share)
+        log(f"Before the fine-tuning: {chosen.before}.")
+        course = {"before": chosen.before._asdict(), "after": result._asdict()}
+        metrics["tuning"] = {"share": chosen.share, **course}
     if valid := prepared.valid():
         log("Translating validation pairs, for alignments and confidences …")
         metrics[ALIGNMENT_LAYER] = choose_layer(model, prepared.tokenizer, valid)
@@ -101,18 +103,6 @@ def finish(
             more,
         )
     return model_folder.read_metrics(out)
-
-
-def _tuning(before: Validation, after: Validation, share: float) -> dict[str, Any]:
-    """The section "tuning" of the metrics; also prints what was gained and lost."""
-    course: dict[str, Any] = {"share": share}
-    for text, name in (("The new text", "chrf"), ("Other text", "general")):
-        was = getattr(before, name)
-        now = getattr(after, name)
-        if None not in (was, now):
-            log(f"{text}: chrF {was:.1f} before the fine-tuning, {now:.1f} after it.")
-            course[name] = {"before": was, "after": now}
-    return course
 
 
 def _course(training: Training, reason: Reason, run_card: RunCard | None) -> dict[str, Any]:

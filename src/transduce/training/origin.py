@@ -48,11 +48,16 @@ def with_origin(
         data.valid or data.holdout or any(is_prepared(corpus.files) for corpus in data.corpora)
     )
     check_risk(settings.config().train, init, may_validate)
-    if not init:
-        if settings.get("train.low_rank"):
+    if settings.get("train.low_rank"):
+        excluded = "train.ema", "train.shard", "data.replay"
+        if not init or keep_optimizer or any(map(settings.get, excluded)):
             raise UserError(
-                "Low-rank updates need a model to continue from.", "Name this model, too.", "init"
+                "Low-rank updates fine-tune a model: without a new language, an old optimizer state, train.ema and "
+                "train.shard.",
+                "Leave train.low_rank out, or change these options.",
             )
+        settings = settings.under(FROM_SIZES, {"train.ema": 0.0})
+    if not init:
         if keep_optimizer:
             raise UserError(
                 "An optimizer state needs a model to continue from.",
@@ -62,9 +67,6 @@ def with_origin(
         return settings, None
     origin = model_folder.load(init)
     check_origin(origin, settings, keep_optimizer)
-    if settings.get("train.low_rank"):
-        _check_low_rank(settings, keep_optimizer)
-        settings = settings.under(FROM_SIZES, {"train.ema": 0.0})
     values = {
         name: value for name, value in flatten(origin.config).items() if name.startswith(INHERITED)
     }
@@ -105,22 +107,6 @@ def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer
             raise UserError(
                 f"{origin.folder} has {name} = {was}, which can't change to {now}.",
                 f"Leave {name} out.",
-            )
-
-
-def _check_low_rank(settings: Settings, keep_optimizer: bool) -> None:
-    """Raise UserError for options that low-rank updates exclude."""
-    config = settings.config()
-    excluded = {
-        "train.ema": settings.get("train.ema"),
-        "train.shard": config.train.shard,
-        "data.replay": config.data.replay,
-        "keep_optimizer": keep_optimizer,
-    }
-    for name, is_set in excluded.items():
-        if is_set:
-            raise UserError(
-                "Low-rank updates (train.low_rank) exclude another option.", "Leave it out.", name
             )
 
 

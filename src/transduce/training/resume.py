@@ -4,6 +4,7 @@ import dataclasses
 import os
 import platform
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -147,8 +148,7 @@ def resume(
         raise UserError(
             f"{out} has made {count(state.step, 'update')}, so train.steps can't be {config.train.steps:,}."
         )
-    valid = prepared.valid()
-    check_risk(config.train, out, bool(valid))
+    check_risk(config.train, out, bool(prepared.valid()))
     if going.changes and ranks.first:  # only here, since everything above may fail
         (out / MANIFEST).unlink(missing_ok=True)
         model_folder.write_config(out, config)
@@ -159,14 +159,6 @@ def resume(
     for event in journal.truncate(state.journal_size, keep=COOLDOWN):
         if event["limits"] == state.limits:
             state.recorded[str(event["step"])] = {name: event[name] for name in CHANGING}
-    validate = validations(prepared.tokenizer, valid, config)
-    measure = validations(prepared.tokenizer, prepared.general(), config)
-
-    def validation(model: Seq2Seq) -> Validation | None:
-        result = mean_validation(list(validate(model).values()))
-        general = mean_validation(list(measure(model).values()))
-        return result._replace(general=general.chrf) if result and general else result
-
     training = Training(
         config=config,
         model=model,
@@ -177,12 +169,25 @@ def resume(
         state=state,
         journal=journal,
         folder=out / model_folder.CHECKPOINTS,
-        validate=validation,
+        validate=_validation(prepared, config),
         device=device,
         ranks=ranks,
     )
     _log_start(training, prepared)
     return training, prepared
+
+
+def _validation(prepared: Prepared, config: RunConfig) -> Callable[[Seq2Seq], Validation | None]:
+    """Make the function that validates a model on the validation pairs, and on those of data.remember."""
+    validate = validations(prepared.tokenizer, prepared.valid(), config)
+    measure = validations(prepared.tokenizer, prepared.general(), config)
+
+    def validation(model: Seq2Seq) -> Validation | None:
+        result = mean_validation(list(validate(model).values()))
+        general = mean_validation(list(measure(model).values()))
+        return result._replace(general=general.chrf) if result and general else result
+
+    return validation
 
 
 def _log_start(training: Training, prepared: Prepared) -> None:

@@ -274,5 +274,5 @@ def test_a_language_is_added_to_a_student(tmp_path):
     other = write(tmp_path / "b.tsv", TEXTS, source="en", target="fr")
     replay = Replay.open(replace(new, corpora=(other,)))
     assert replay.corpora == [0, 1]
-    languages = replay.extend(replace(found.facts, languages=[["en", "fr"]])).languages
+    languages = replay.extend(replace(found.facts, languages=[["en", "fr"]]), []).languages
     assert languages == [["en", "fr"], ["en", "de", "one-way"], ["de", "en", "one-way"]]
