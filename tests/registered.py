@@ -3,6 +3,8 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
+from torch import nn
+
 from transduce.commands.evaluate import Evaluation
 from transduce.commands.translate import Call
 from transduce.config.schema import ModelConfig, ModelOptions, RunConfig
@@ -36,7 +38,7 @@ from transduce.wings.documents import (
     xliff,
 )
 from transduce.wings.export import onnx_engine
-from transduce.wings.pretrained import extending
+from transduce.wings.pretrained import extending, low_rank
 from transduce.wings.rules import corpus_faults, more_rules
 from transduce.wings.synthetic import back_translation, remembering
 from transduce.wings.terms import enforce, glossary
@@ -104,6 +106,7 @@ SEARCH_SPEED: Callable[[Profile, Sequence[ModelConfig]], None] = operations.prin
 BACK_TRANSLATE: Callable[
     [Settings, Path, Sequence[str], Path | None, Path | None, bool], Settings
 ] = back_translation.with_back_translations
+LOW_RANK: Callable[[nn.Module, int, int], None] = low_rank.use_low_rank
 REMEMBER: Callable[[Settings, Path, Path, Sequence[str]], Settings] = remembering.with_remembered
 EXTEND_IMPORTED: Callable[[Tokenizer, Collection[str], int, Sequence[str]], Tokenizer] = (
     extending.extended
@@ -117,6 +120,7 @@ FAULTS_OF_CORPUS: Callable[[Sequence[TextColumn], Sequence[Origin]], Iterator[st
 OPTIONS: list[object] = [
     EXTEND_IMPORTED,
     FAULTS_OF_CORPUS,
+    LOW_RANK,
     REMEMBER,
     REMEMBER_DIRECTIONS,
     *TRANSLATE,

@@ -122,6 +122,7 @@ OPTIONS = {  # an option of a command or recipe -> the function that implements 
     "extend an imported vocabulary": f"{_WINGS}.pretrained.extending:extended",
     "faults of a corpus": f"{_WINGS}.rules.corpus_faults:faults_of_corpus",
     "prepare --shard": f"{_WINGS}.cluster.command:prepare_in_shards",
+    "train.low_rank": f"{_WINGS}.pretrained.low_rank:use_low_rank",
     "train --remember": f"{_WINGS}.synthetic.remembering:with_remembered",
     "train --monolingual": f"{_WINGS}.synthetic.back_translation:with_back_translations",
     "translate --glossary": f"{_WINGS}.terms.glossary:read_glossary",

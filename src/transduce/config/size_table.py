@@ -49,7 +49,7 @@ ON_TEXTS: Mapping[str, Any] = {  # options for training on texts, from scratch a
 FINE_TUNING_EPOCHS = 30
 FINE_TUNING_UPDATES = 150
 REMEMBERING: Mapping[str, Any] = {  # options of a fine-tuning that is measured on other text, too
-    "train.max_forgotten": 0.03,
+    "train.max_forgotten": 0.04,
     "train.patience": 5,
 }
 RISK_VALIDATIONS = 3  # validations during minimum-risk training of an existing model

@@ -13,7 +13,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from transduce.model.build import load_weights
-from transduce.model.low_rank import low_rank_updates
 from transduce.model_folder import WEIGHTS, checkpoints_in, step_of
 from transduce.system.errors import DamagedError
 from transduce.system.files import read_manifest, verify, write_folder
@@ -67,7 +66,7 @@ def save_checkpoint(
     weights = _full_tensors(model.state_dict(), ranks)
     moments = _full_tensors(_optimizer_tensors(model, optimizer), ranks)
     moments |= _full_tensors(
-        {f"{name}/{VALUE}": each for name, each in low_rank_updates(model)}, ranks
+        {f"{name}/{VALUE}": weight for name, weight in _updates(model).items()}, ranks
     )
     if ranks.first:
         needed = sum(tensor.nbytes for tensor in [*weights.values(), *moments.values()])
@@ -86,9 +85,8 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
     verify(path, hashes=True)
     if missing := {WEIGHTS, OPTIMIZER, STATE} - read_manifest(path).keys():
         raise DamagedError(f"{path} is no checkpoint: it has no {min(missing)}.")
-    # Those of a model with low-rank updates contain the updates.
-    is_low_rank = any(True for _ in low_rank_updates(model))
-    first = path.with_name("step-00000000") if is_low_rank else path
+    # Later weights contain the low-rank updates.
+    first = path.with_name("step-00000000") if _updates(model) else path
     load_weights(model, first / WEIGHTS)
     _restore_optimizer(model, optimizer, load_file(path / OPTIMIZER))
     return TrainState(**json.loads((path / STATE).read_text(encoding="utf-8")))
@@ -126,6 +124,12 @@ def _full_tensors(tensors: Mapping[str, Tensor], ranks: Ranks) -> dict[str, Tens
         if ranks.first:
             full[name] = value.cpu().contiguous()
     return full
+
+
+def _updates(model: nn.Module) -> dict[str, Tensor]:
+    """The low-rank updates of a model, which its weights contain (train.low_rank); empty for other models."""
+    known = model.state_dict()
+    return {name: weight for name, weight in model.named_parameters() if name not in known}
 
 
 def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -255,33 +255,33 @@ def _balanced(training: Training, candidates: Sequence[Candidate]) -> Candidate:
     whose gain on the new text is hardly less than that of the best one (Wortsman et al., 2022).
     """
 
-    def gained(each: Candidate) -> float:
-        return (each.validation and each.validation.chrf) or 0.0
-
-    tuned = max(candidates, key=gained)
+    tuned = max(candidates, key=lambda each: (each.validation and each.validation.chrf) or 0.0)
     first = training.folder / "step-00000000"
     if not tuned.validation or not _is_intact(first):
         return tuned
     old = _measured(training, [first])
-    shared = [tuned]
-    for share in TUNED_SHARES:
-        weights = {
+
+    def shared(share: float) -> dict[str, torch.Tensor]:
+        return {
             name: weight.lerp(tuned.weights[name], share) for name, weight in old.weights.items()
         }
-        training.model.load_state_dict(weights)
-        validation = training.validate(training.model.eval())
-        shared.append(tuned._replace(weights=weights, validation=validation, share=share))
-    before = old.validation
-    if before and before.general is not None:
-        least = before.general * (1 - training.config.train.max_forgotten)
-        remembered = {
-            each.share: each.validation.general or 0.0 for each in shared if each.validation
-        }
-        shared = [each for each in shared if remembered[each.share] >= least] or shared[-1:]
-    most = max(map(gained, shared))
-    enough = most - SPARED_GAIN * abs(most - gained(old))
-    chosen = [each for each in shared if gained(each) >= enough][-1]
-    return chosen._replace(before=before)
+
+    results = {1.0: tuned.validation}
+    for share in TUNED_SHARES:
+        training.model.load_state_dict(shared(share))
+        results[share] = training.validate(training.model.eval()) or tuned.validation
+    before = old.validation or tuned.validation
+    least = (before.general or 0.0) * (1 - training.config.train.max_forgotten)
+    kept = [share for share, its in results.items() if (its.general or 0.0) >= least]
+    gains = {
+        share: (results[share].chrf or 0.0) - (before.chrf or 0.0)
+        for share in kept or TUNED_SHARES[-1:]
+    }
+    most = max(gains.values())
+    share = min(share for share, gain in gains.items() if gain >= most - SPARED_GAIN * abs(most))
+    return tuned._replace(
+        weights=shared(share), validation=results[share], share=share, before=before
+    )
 
 
 def _measured(training: Training, paths: Sequence[Path], *, moving: bool = False) -> Candidate:

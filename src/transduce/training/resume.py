@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from transduce import model_folder
+from transduce.config.commands import option
 from transduce.config.parse import configure
 from transduce.config.schema import DataConfig, RunConfig, differences, flatten, value_of
 from transduce.config.settings import Settings
@@ -18,7 +19,6 @@ from transduce.evaluation.evaluate import validations
 from transduce.evaluation.perplexity import Validation, mean_validation
 from transduce.model.build import build, count_parameters
 from transduce.model.device import set_threads
-from transduce.model.low_rank import use_low_rank
 from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.passes import check_vocabulary
 from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
@@ -136,7 +136,7 @@ def resume(
     sharded = config.train.shard and ranks.world > 1
     model = build(config.model, config.train.seed).to("cpu" if sharded else device)
     if config.train.low_rank:
-        use_low_rank(model, config.train.low_rank, config.train.seed)
+        option("train.low_rank")(model, config.train.low_rank, config.train.seed)
     sparse = any(getattr(module, "is_sparse", False) for module in model.modules())
     wrapped_model = wrap(model, ranks, shard=sharded, sparse=sparse, device=device)
     optimizer = make_optimizer(wrapped_model.parameters(), config.train)

@@ -9,10 +9,10 @@ import torch
 
 from transduce import model_folder
 from transduce.config import size_table
+from transduce.config.commands import option
 from transduce.config.settings import CORPUS, FROM_SIZES, MACHINE, MODEL, TRIAL, Settings
 from transduce.model.build import build
 from transduce.model.device import set_threads
-from transduce.model.low_rank import use_low_rank
 from transduce.preparation.prepared import Prepared, is_prepared, read_facts
 from transduce.system.console import log
 from transduce.system.errors import UserError
@@ -72,7 +72,7 @@ def start(
         model.load_state_dict(extended(origin, prepared.tokenizer, model, config.data.like))
         del origin  # frees its memory
         if config.train.low_rank:
-            use_low_rank(model, config.train.low_rank, config.train.seed)
+            option("train.low_rank")(model, config.train.low_rank, config.train.seed)
     log("Measuring memory and speed …")
     trial = try_batches(model, prepared.drawn(config), config, device, ranks)
     fitted = sized.under(TRIAL, fit(trial.seconds_per_update)) if fit else sized

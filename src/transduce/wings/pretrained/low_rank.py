@@ -4,7 +4,6 @@ Each matrix W (out, in) becomes W + U D with U (out, r) and D (r, in). Only U an
 model has its usual weights: `state_dict` returns W + U D, and loading W sets U to zero.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -48,11 +47,3 @@ def use_low_rank(model: nn.Module, rank: int, seed: int) -> None:
         for name, layer in parent.named_children():
             if isinstance(layer, nn.Linear):
                 setattr(parent, name, LowRankLinear(layer, rank, generator))
-
-
-def low_rank_updates(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
-    """The names and values of the low-rank updates; nothing for other models."""
-    for name, layer in model.named_modules():
-        if isinstance(layer, LowRankLinear):
-            yield f"{name}.down", layer.down
-            yield f"{name}.up", layer.up

@@ -9,10 +9,14 @@ from corpora import reverse_rows
 from small_trainings import MODEL, batch_of
 from transduce.config.schema import with_options
 from transduce.model.build import build
-from transduce.model.low_rank import LowRankLinear, low_rank_updates, use_low_rank
 from transduce.model.seq2seq import Seq2Seq
+from transduce.wings.pretrained.low_rank import LowRankLinear, use_low_rank
 
 BATCH = batch_of(reverse_rows(8, seed=3))
+
+
+def updates(model: Seq2Seq) -> dict[str, torch.Tensor]:
+    return {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
 
 
 def logits(model: Seq2Seq) -> torch.Tensor:
@@ -36,8 +40,7 @@ def test_only_updates_of_this_rank_are_learnt(bias):
     model = copy.deepcopy(plain)
     use_low_rank(model, 2, seed=1)
     assert torch.equal(logits(model), logits(plain)), "before training"
-    names = {name for name, weight in model.named_parameters() if weight.requires_grad}
-    assert names == {name for name, _ in low_rank_updates(model)}
+    assert {name.rsplit(".", 1)[1] for name in updates(model)} == {"up", "down"}
     new = trained(model).state_dict()
     assert new.keys() == old.keys()
     matrices = {f"{n}.weight" for n, m in model.named_modules() if isinstance(m, LowRankLinear)}
@@ -64,6 +67,5 @@ def test_the_seed_determines_the_updates():
     models = [build(MODEL) for _ in range(3)]
     for model, seed in zip(models, (1, 1, 2), strict=True):
         use_low_rank(model, 2, seed)
-    one, same, other = ([weight for _, weight in low_rank_updates(each)] for each in models)
+    one, same, other = ([*updates(each).values()] for each in models)
     assert all(map(torch.equal, one, same)) and not all(map(torch.equal, one, other))
-    assert not [*low_rank_updates(build(MODEL))]
