@@ -63,8 +63,8 @@ def train(
         target: Language code of the target, or several codes such as de,cs; by default, read from the file names.
         monolingual: Text files in the target language. They are translated back, as additional pairs to train on.
         reverse: With --monolingual, the model that translates back; by default, it is trained first on the same corpus.
-        init: Fine-tune this model: the training starts with the model's weights, vocabulary and shape. Two thirds of each
-            epoch repeats the model's own corpus, so that the model keeps what it knows.
+        init: Fine-tune this model: the training starts with the model's weights, vocabulary and shape. Each
+            epoch repeats parts of the model's own corpus, so that the model keeps what it knows.
         remember: With --init, text of other kinds to repeat instead of the model's corpus: a plain text in the source
             language, which the model translates first, or pairs. If a language is added: in any languages of the model.
         forget: With --init, train on the new corpus only; the model may lose most of what it knows.

@@ -232,7 +232,7 @@ class DataConfig:
     )
     remember: str = option(
         "",
-        "prepared corpus that two thirds of each epoch repeat, so that a fine-tuned model keeps what it knows",
+        "prepared corpus, parts of which each epoch repeats, so that a fine-tuned model keeps what it knows",
     )
     tokenizer: Literal["bpe", "unigram", "char"] = option(
         "bpe", "type of SentencePiece model", paper="bpe"

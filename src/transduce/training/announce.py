@@ -50,6 +50,7 @@ def announcement(
     training = _training(config.train, trial, device_name(config, device, ranks))
     facts = [
         Fact("Corpus", _corpus(prepared.facts, config.data)),
+        Fact("Repeats", f"pairs of {config.data.remember}" if config.data.remember else ""),
         Fact("Languages", "" if _has_languages(config.data) else unknown),
         Fact("Vocabulary", vocabulary(config) + why("data.vocab_size")),
         Fact(
