@@ -61,12 +61,25 @@ def test_the_last_row_is_the_base_model_of_the_paper():
 
 def test_fine_tuning_takes_a_third_of_the_rate():
     fresh, further = (
-        training_options(5000, 50, 256, rate_divisor=each) for each in (1, FINE_TUNING_DIVISOR)
+        training_options(5000, 50, 256, steps=2000, rate_divisor=each)
+        for each in (1, FINE_TUNING_DIVISOR)
     )
     assert further["train.learning_rate"] == pytest.approx(
         fresh["train.learning_rate"] / 3, rel=0.01
     )
     assert {**further, "train.learning_rate": 0} == {**fresh, "train.learning_rate": 0}
+
+
+@pytest.mark.parametrize(
+    ("updates", "steps"), [(1, 30), (9, 270), (25, 750), (100, 1_500), (10_000, 15_000)]
+)
+def test_the_updates_of_a_fine_tuning_grow_with_the_square_root_of_an_epoch(updates, steps):
+    found = training_options(5000, updates, 256, rate_divisor=FINE_TUNING_DIVISOR)
+    assert found["train.steps"] == steps
+    limited = training_options(
+        5000, updates, 256, rate_divisor=FINE_TUNING_DIVISOR, max_updates=20, cooldown=True
+    )
+    assert limited["train.steps"] == 17, "85 % of the time"
 
 
 def test_in_little_time_the_rate_rises_for_a_quarter_of_it_to_the_same_peak():

@@ -28,7 +28,6 @@ from transduce.inline.placeholder_tokens import (
 from transduce.inline.placeholders import Patch, intact, mask, original
 from transduce.inline.placing import copied, restore
 from transduce.preparation.aggregate import masked_pairs
-from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import open_prepared
 from transduce.system.files import publish
 from transduce.text.clean import Cleaning
@@ -37,6 +36,7 @@ from transduce.text.rules import PLACEHOLDERS_DIFFER
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.service import Order, Service
+from transduce.wings.synthetic.rewriting import prepare_rewritten
 
 WORDS = ["a", "dog,", "L'eau", "3.5", "“yes”", "(so", "end."]
 
@@ -306,9 +306,8 @@ def test_translations_of_a_teacher_are_not_damaged_by_their_tokens(tmp_path: Pat
         source="en",
         target="de",
     )
-    found = prepare(
-        data, tmp_path / "data", vocab_size=lambda _: 300, rewrite=lambda pairs, _: pairs
-    )
+    same = {"": lambda pairs, _: pairs}
+    found = prepare_rewritten(data, tmp_path / "data", same, vocab_size=lambda _: 300)
     assert found.facts.pairs == 60
 
 
