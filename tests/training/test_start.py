@@ -86,6 +86,11 @@ UNPLANNED = {
             FINE_TUNED,
         ),
         # One pair of 20 is validated: 4 epochs of 5,000 pairs for 1,000.
+        (
+            {"train.max_forgotten": 0.5},
+            {"fine_tuning": True},
+            FINE_TUNED | {"patience": 7},  # half of 15 validations
+        ),
         ({}, {"held_out": 1_000}, PLANNED | {"validate_every": 400}),
         ({"train.learning_rate": 1.0}, {"held_out": 1_000}, UNPLANNED),
         ({"train.learning_rate": 1.0, "train.steps": 40}, {}, UNPLANNED),

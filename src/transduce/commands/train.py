@@ -209,7 +209,7 @@ def _with_memory(settings: Settings, out: Path, init: Path, remember: Sequence[s
             f"Warning: {init} has no corpus to repeat, so the new model may lose much of what it knows. "
             "Name other text in the source language after --remember."
         )
-    return settings.under(FROM_SIZES, size_table.REMEMBERING)
+    return settings.under(FROM_SIZES, {"train.max_forgotten": size_table.MAX_FORGOTTEN})
 
 
 def _print_command(out: Path) -> None:

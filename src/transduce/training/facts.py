@@ -62,6 +62,12 @@ def measured_facts(metrics: Mapping[str, Any]) -> Iterator[Fact]:
         yield Fact("training", f"{size}, {duration(training['seconds'])} on {training['device']}")
         if by := training.get("revision"):
             yield Fact("trained by", f"transduce {by}, torch {training['torch']}")
+    if tuning := metrics.get("tuning"):
+        for name, text in (("chrf", "the new text"), ("general", "other text")):
+            scores = [tuning[side][name] for side in ("before", "after")]
+            if None not in scores:
+                changed = " → ".join(f"{score:.1f}" for score in scores)
+                yield Fact("fine-tuning", f"chrF {changed} on {text}")
     yield from _score_facts(metrics)
 
 

@@ -228,7 +228,7 @@ def choose(training: Training) -> Candidate:
     ]
     last = regular[-1]
     best = training.folder / f"step-{state.best_step:08d}"
-    if state.best is None or not best.exists() or not _is_intact(best):
+    if not state.best_step or not best.exists() or not _is_intact(best):
         best = last
     before = islice(filter(_is_intact, reversed(regular[:-1])), config.average - 1)
     last_few = () if config.average == 1 else ((*reversed([*before]), last),)

@@ -29,6 +29,7 @@ from transduce.training.corpus import (
     with_corpus,
 )
 from transduce.training.distributed import ALONE, Ranks
+from transduce.training.loop import is_tuning
 from transduce.training.origin import extended, with_origin
 from transduce.training.run_card import begin_run_card
 from transduce.training.schedule import check_risk
@@ -186,6 +187,8 @@ def with_length(
         interval = size_table.validation_interval(
             prepared.mixture.pairs_per_epoch, facts.held_out, per_epoch, steps
         )
+        if is_tuning(config.train):  # the new text often gains only after the warm-up
+            automatic |= {"train.patience": steps // (2 * interval)}
     longest = max(size_table.MIN_INTERVAL, steps // 5)
     measured = {
         "train.accumulate": trial.accumulate,

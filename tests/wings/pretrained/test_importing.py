@@ -38,6 +38,7 @@ from transduce.wings.pretrained.marian_vocabulary import Vocabulary
 from transduce.wings.pretrained.marian_vocabulary import directions_of as _directions
 from transduce.wings.pretrained.marian_vocabulary import vocabularies as _vocabularies
 from transduce.wings.pretrained.original import output_bias as _output_bias
+from variants import slow
 
 MULTILINGUAL = Pair("ka lo", "", Origin("a test", 0), "en-de")
 
@@ -248,7 +249,9 @@ def test_a_damaged_description_is_named(described, why, marians, tmp_path):
     assert not (tmp_path / "model").exists()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.int8])
+@pytest.mark.parametrize(
+    "dtype", [slow(torch.float32), torch.float16, slow(torch.bfloat16), torch.int8]
+)
 def test_half_precision_weights_are_imported_and_quantised_ones_refused(dtype, marians, tmp_path):
     """transformers would compute in what the configuration names."""
     folder = shutil.copytree(marians("relu"), tmp_path / "marian")
@@ -296,7 +299,7 @@ def test_missing_files_are_named_and_pickles_are_never_opened(missing, marians, 
 
 
 @pytest.mark.parametrize(
-    "name", ["lm_head.weight", "model.encoder.embed_positions.weight", "another"]
+    "name", [slow("lm_head.weight"), "model.encoder.embed_positions.weight", "another"]
 )
 def test_unknown_weights_are_named(name, marians, tmp_path):
     folder = shutil.copytree(marians("relu"), tmp_path / "marian")
@@ -349,7 +352,7 @@ def test_too_little_memory_is_said_before_anything_is_loaded(marians, tmp_path, 
     importing.check_memory(marians("relu"))
 
 
-@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("own", [True, slow(False)])
 def test_a_text_with_translations_chooses_the_rates_of_positions(own, marians, tmp_path):
     """The text is translated by the model itself, with one of the two rates."""
     original = importing.huggingface_reader.read(marians("relu"), "en", "de")

@@ -11,6 +11,7 @@ from corpora import TINY, write_texts
 from models import make_model
 from transduce import model_folder
 from transduce.system.errors import UserError
+from variants import slow
 
 OPTIONS = {name: value for name, value in TINY.items() if name.startswith("train.")}
 OPTIONS |= {"train.low_rank": 2, "train.steps": 8, "train.save_every": 2, "data.holdout": 20}
@@ -38,7 +39,7 @@ def tune(place: Path, out: Path, stop_at: int = 0, **changes: object) -> transdu
     )
 
 
-@pytest.mark.parametrize("kept", [{}, {"train__max_forgotten": 1.0}])
+@pytest.mark.parametrize("kept", [slow({}), {"train__max_forgotten": 1.0}])
 def test_a_resumed_training_learns_the_same(place, tmp_path, kept):
     """Its frozen weights are those of the first checkpoint, which stays."""
     tune(place, tmp_path / "whole", **kept)

@@ -191,7 +191,7 @@ def test_killed_at_any_step_back_translation_resumes_with_the_same_bits(place, s
 @pytest.mark.parametrize(
     ("file", "damaged"),
     [
-        ("made.json", lambda _: "[]"),
+        slow("made.json", lambda _: "[]"),
         slow("made.json", lambda text: "\0" * len(text)),
         slow("pairs.jsonl", lambda text: text[: len(text) // 2]),
         (".translations.jsonl", lambda text: text.replace('"text": "', '"text": "z', 1)),

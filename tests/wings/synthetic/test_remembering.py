@@ -121,6 +121,8 @@ def test_the_command_repeats_a_text_and_resumes(place, tmp_path, capsys, monkeyp
     metrics = model_folder.read_metrics(Path("tuned"))
     assert None not in metrics["tuning"]["before"].values()
     assert "\nBefore the fine-tuning: validation perplexity" in said
+    card = (tmp_path / "tuned/README.md").read_text()
+    assert card.count("| fine-tuning | chrF ") == 2 and "on other text" in card
     status, _, said = run(capsys, *command, "--out", "tuned", "train.max_forgotten=0.5")
     assert status == 0 and "is finished" in said
 
