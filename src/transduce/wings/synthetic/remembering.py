@@ -50,7 +50,7 @@ from transduce.wings.synthetic.translations import begin, check_plain, translate
 TEXT_PAIRS, TEXT_JOURNAL = "text.jsonl", "translations.jsonl"
 MIN_TRANSLATED = 3_000  # lines; at least as many as there are new pairs
 # Share of the similarity to its own translations that a model may lose. Other good translations lower it, too.
-MAX_CHANGED = 0.15
+MAX_CHANGED = 0.1
 
 
 def with_remembered(settings: Settings, out: Path, init: Path, files: Sequence[str]) -> Settings:
