@@ -136,6 +136,12 @@ def settings_of(
             "remember",
         )
     settings = _with_languages(settings, train, out, init, begun, remember)
+    if forget and (not init or settings.get("data.replay")):
+        raise UserError(
+            "Only the fine-tuning of a model in its own languages can leave out what the model knows.",
+            "Leave this flag out.",
+            "forget",
+        )
     # A training reports that this model is missing.
     is_there = not init or (init / model_folder.CONFIG).is_file()
     if is_there and settings.get("data.like") and not settings.get("data.replay"):

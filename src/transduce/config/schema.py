@@ -390,7 +390,7 @@ class TrainConfig:
     )
     low_rank: int = option(
         0,
-        "rank of low-rank updates (LoRA), which fine-tune a model with a quarter of the memory; 0: all weights",
+        "rank of low-rank updates (LoRA), which fine-tune a model with less memory; 0: all weights",
         paper="0",
     )
     max_forgotten: float = option(

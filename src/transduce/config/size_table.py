@@ -44,8 +44,8 @@ ON_TEXTS: Mapping[str, Any] = {  # options for training on texts, from scratch a
     "train.select_by": "chrf",  # perplexity stops improving long before BLEU and chrF do
     "train.patience": 0,  # otherwise training could end before its cool-down, which improves the model much
 }
-# A fine-tuning has so many epochs, or so many times the square root of an epoch's updates if that is less. With 500,
-# 2,000 and 5,000 pairs, more updates gained little and forgot more (benchmarks/results/fine-tuning.md).
+# A fine-tuning has so many epochs, or so many times the square root of an epoch's updates if that is less: an estimate,
+# measured with 500 pairs of two domains only (benchmarks/results/fine-tuning.md).
 FINE_TUNING_EPOCHS = 30
 FINE_TUNING_UPDATES = 150
 MAX_FORGOTTEN = 0.04  # train.max_forgotten of a fine-tuning

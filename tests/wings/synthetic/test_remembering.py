@@ -135,6 +135,12 @@ def test_contradictions_are_refused(place, tmp_path, capsys, more):
     assert status == 2 and "repeats other text only if" in said and "--remember" in said
 
 
+def test_nothing_can_be_forgotten_from_scratch(place, tmp_path, capsys):
+    command = ["train", "--train", place / "new.src", place / "new.tgt", "--out", tmp_path / "out"]
+    status, _, said = run(capsys, *command, "--forget")
+    assert status == 2 and "Only the fine-tuning" in said and "--forget" in said
+
+
 def test_without_a_corpus_the_user_is_warned(place, tmp_path, capsys):
     command = ["train", "--init", place / "model", "--train", place / "new.src", place / "new.tgt"]
     status, _, said = run(capsys, *command, "--out", tmp_path / "out", *spelt(OPTIONS))
