@@ -31,7 +31,7 @@ from transduce.system.files import digest, make_folder, write_text
 from transduce.system.journal import Value
 from transduce.system.machine import cores
 from transduce.text.formats import format_of
-from transduce.text.languages import Direction, languages_of, nearest_code
+from transduce.text.languages import Direction, nearest_code
 from transduce.text.multilingual import (
     BilingualCorpus,
     bilingual_corpora,
@@ -66,18 +66,17 @@ def with_remembered(settings: Settings, out: Path, init: Path, files: Sequence[s
     check_rereadable(files, "repeated")
     folder = out / model_folder.REMEMBERED
     make_folder(folder)
-    is_text = not languages_of(files) and not any(format_of(file).is_bilingual for file in files)
+    direction = _direction(data)
+    corpora, texts = _sorted(files, [direction], direction.source)
     with file_lock(folder / LOCK, f"Another process works in {folder}."):
-        corpora: list[tuple[str, ...]] = [(each,) for each in files]
-        if is_text:
+        for its in texts.values():
             number = max(MIN_TRANSLATED, _pairs(data))
             place = (folder / TEXT_PAIRS, folder / TEXT_JOURNAL)
-            corpora = [(str(_translate(files, _direction(data), number, init, *place)),)]
-        elif languages_of(files):
-            corpora = [tuple(files)]
+            made = _translate(its, direction, number, init, *place)
+            corpora.append(BilingualCorpus((str(made),), direction))
         own = dataclasses.replace(
             data,
-            corpora=tuple(CorpusConfig(each, **_direction(data)._asdict()) for each in corpora),
+            corpora=tuple(CorpusConfig(its, **each._asdict()) for its, each in corpora),
             valid=(),
             test=(),
             rules=(),
@@ -89,7 +88,7 @@ def with_remembered(settings: Settings, out: Path, init: Path, files: Sequence[s
         log(
             f"Warning: {' and '.join(files)}: {count(facts.pairs, 'pair')} are too few to measure what the model loses."
         )
-    limit = {"train.max_forgotten": MAX_CHANGED} if is_text else {}
+    limit = {"train.max_forgotten": MAX_CHANGED} if texts else {}
     return settings.over(COMMAND_LINE, {"data.remember": str(prepared.folder.resolve())}).under(
         FROM_SIZES, limit
     )
