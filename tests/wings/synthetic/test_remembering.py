@@ -85,6 +85,13 @@ def test_pairs_are_repeated_as_they_are(place, tmp_path, files):
     assert "train.max_forgotten" not in settings, "these are real translations"
 
 
+def test_a_text_in_the_target_language_is_not_taken_for_a_source(place, tmp_path):
+    with pytest.raises(UserError, match="text to repeat in 'de'"):
+        with_remembered(
+            settings_of(place), tmp_path / "out", place / "model", [str(place / "general.de")]
+        )
+
+
 def test_few_lines_of_a_long_text_are_translated(place, tmp_path, monkeypatch):
     monkeypatch.setattr(remembering, "MIN_TRANSLATED", 10)
     monkeypatch.setattr(remembering, "read_corpus", lambda *_: range(17))
