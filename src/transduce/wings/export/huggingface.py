@@ -4,7 +4,7 @@ The folder contains model.safetensors, source.spm, target.spm and JSON files.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,20 +75,34 @@ def open_runner(folder: Path, forbidden: Sequence[int] = ()) -> Runner:
     ) -> list[Output]:
         texts = ["".join(its) + pair.source for its, pair in zip(tags, pairs, strict=True)]
         lengths = [len(tokenizer(text).input_ids) for text in texts]
-        outputs = [Output([], "")] * len(texts)
-        for batch in batches(lengths, BATCH_TOKENS):
+
+        def generate(batch: Sequence[int]) -> list[list[int]]:
             inputs = tokenizer([texts[i] for i in batch], return_tensors="pt", padding=True)
-            for i, row in zip(
-                batch, _generate(network, inputs, max_tokens, forbidden), strict=True
-            ):
-                pieces = tokenizer.convert_ids_to_tokens(row)
-                text = tokenizer.decode(
-                    row, skip_special_tokens=True, clean_up_tokenization_spaces=False
-                )
-                outputs[i] = Output(pieces, text)
-        return outputs
+            return _generate(network, inputs, max_tokens, forbidden)
+
+        return in_batches(lengths, generate, tokenizer, tokenizer.convert_ids_to_tokens)
 
     return Runner(translate, "float32")
+
+
+def in_batches(
+    lengths: Sequence[int],
+    generate: Callable[[Sequence[int]], list[list[int]]],
+    tokenizer: Any,
+    pieces: Callable[[list[int]], list[str]],
+) -> list[Output]:
+    """The translations of sources with these lengths. `generate` translates those at some indices.
+
+    `tokenizer`, of transformers, decodes the ids, and `pieces` names their pieces.
+    """
+    outputs = [Output([], "")] * len(lengths)
+    for batch in batches(lengths, BATCH_TOKENS):
+        for i, row in zip(batch, generate(batch), strict=True):
+            text = tokenizer.decode(
+                row, skip_special_tokens=True, clean_up_tokenization_spaces=False
+            )
+            outputs[i] = Output(pieces(row), text)
+    return outputs
 
 
 @torch.inference_mode()

@@ -9,8 +9,7 @@ import torch
 from transduce.config.schema import BOS, EOS, PAD, UNK
 from transduce.system.errors import needing
 from transduce.text.pairs import Pair
-from transduce.tokens.batching import batches
-from transduce.wings.export.huggingface import BATCH_TOKENS
+from transduce.wings.export.huggingface import in_batches
 from transduce.wings.export.parity import Output, Runner
 from transduce.wings.pretrained.families import SMALL_100
 from transduce.wings.pretrained.original import Original
@@ -50,17 +49,14 @@ def open_original(folder: Path, imported: Original) -> Runner:
                 [own] = tokenizer.encode_source([pair.source])
                 text = [rows[token] for token in own]
             sources.append([*before, *text, rows[EOS]])
-        outputs = [Output([], "")] * len(sources)
-        for batch in batches([len(source) for source in sources], BATCH_TOKENS):
-            some = [sources[i] for i in batch]
-            found = _generate(network, some, imported, never, max_tokens)
-            for i, row in zip(batch, found, strict=True):
-                pieces = tokenizer.target.pieces([ours[each] for each in row])
-                text = splitter.decode(
-                    row, skip_special_tokens=True, clean_up_tokenization_spaces=False
-                )
-                outputs[i] = Output(pieces, text)
-        return outputs
+
+        def generate(batch: Sequence[int]) -> list[list[int]]:
+            return _generate(network, [sources[i] for i in batch], imported, never, max_tokens)
+
+        def pieces(row: list[int]) -> list[str]:
+            return tokenizer.target.pieces([ours[each] for each in row])
+
+        return in_batches([*map(len, sources)], generate, splitter, pieces)
 
     return Runner(translate, "float32")
 
