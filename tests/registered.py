@@ -15,10 +15,10 @@ from transduce.decoding.translator import EnforceTerms
 from transduce.decoding.types import Term, TermFinder
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model.transformer import Transformer
+from transduce.preparation.prepared import Prepared
 from transduce.system.profiling import Profile
 from transduce.text import jsonl, tsv
 from transduce.text.formats import CorpusFile, Document, DocumentFile, TextPair
-from transduce.text.languages import Direction
 from transduce.text.pair_batch import TextColumn
 from transduce.text.pairs import Origin
 from transduce.text.rules import MoreRules, Rules
@@ -111,9 +111,9 @@ REMEMBER: Callable[[Settings, Path, Path, Sequence[str]], Settings] = rememberin
 EXTEND_IMPORTED: Callable[[Tokenizer, Collection[str], int, Sequence[str]], Tokenizer] = (
     extending.extended
 )
-REMEMBER_DIRECTIONS: Callable[
-    [Settings, Path, Path, Sequence[str], Sequence[str]], tuple[list[Path], list[Direction]]
-] = remembering.remembered_directions
+REMEMBER_DIRECTIONS: Callable[[Settings, Path, Path, Sequence[str], Sequence[str]], Prepared] = (
+    remembering.remembered_directions
+)
 FAULTS_OF_CORPUS: Callable[[Sequence[TextColumn], Sequence[Origin]], Iterator[str]] = (
     corpus_faults.faults_of_corpus
 )

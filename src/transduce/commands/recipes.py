@@ -211,9 +211,9 @@ def with_new_languages(
         )
     places = prepared_corpora(init / model_folder.DATA, trained)
     if remember:
-        places, known = option("add a language with --remember")(
-            settings, out, init, remember, named
-        )
+        repeated = option("add a language with --remember")(settings, out, init, remember, named)
+        places = [repeated.folder]
+        known = repeated.facts.directions
     if not places:
         raise UserError(
             f"The prepared corpus of {init} is missing. It is repeated when a "

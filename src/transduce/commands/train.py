@@ -124,35 +124,40 @@ def settings_of(
     from transduce import model_folder
 
     settings = gather(recipe, train=train, **more)
-    begun = (
-        model_folder.read_config(out).data
-        if (out / model_folder.CONFIG).exists() and not monolingual
-        else None
-    )
+    begun = None if monolingual else _data_of(out)
+    trained = None if begun else _data_of(init)
     if remember and (forget or keep_optimizer or not init):
         raise UserError(
             "A training repeats other text only if it fine-tunes a model with a new optimizer.",
             "Leave the other text out.",
             "remember",
         )
-    settings = _with_languages(settings, train, out, init, begun, remember)
+    if begun and begun.replay:
+        settings = as_begun(settings, train, begun)
+    elif begun and len(begun.directions) == 1:
+        settings = with_direction(settings, train, begun.directions)
+    elif init and trained:
+        if trained.directions:
+            settings = with_direction(settings, train, trained.directions)
+        settings = with_new_languages(settings, train, out, init, trained, remember)
+    elif not (begun or init):
+        settings = with_languages(settings, train)
     if forget and (not init or settings.get("data.replay")):
         raise UserError(
             "Only the fine-tuning of a model in its own languages can leave out what the model knows.",
             "Leave this flag out.",
             "forget",
         )
-    # A training reports that this model is missing.
-    is_there = not init or (init / model_folder.CONFIG).is_file()
-    if is_there and settings.get("data.like") and not settings.get("data.replay"):
+    is_missing = init and not trained  # which the training reports
+    if not is_missing and settings.get("data.like") and not settings.get("data.replay"):
         raise UserError(
             "A tag begins as that of another language only if a language is added to a model.",
             "Leave this language out.",
             "like",
         )
     is_begun = (out / model_folder.CONFIG).exists()
-    if init and not (forget or keep_optimizer or is_begun):
-        settings = _with_memory(settings, out, init, remember)
+    if init and trained and not (forget or keep_optimizer or is_begun):
+        settings = _with_memory(settings, out, init, trained, remember)
     if monolingual or reverse:
         settings = option("train --monolingual")(
             settings, out, monolingual, reverse, init, keep_optimizer
@@ -160,36 +165,17 @@ def settings_of(
     return settings
 
 
-def _with_languages(
-    settings: Settings,
-    train: Sequence[str],
-    out: Path,
-    init: Path | None,
-    begun: DataConfig | None,
-    remember: Sequence[str],
-) -> Settings:
-    """Add the languages in the names of the corpus files, as the first start did if the training is `begun`."""
+def _data_of(folder: Path | None) -> DataConfig | None:
+    """The options of the model in a folder, if there is one."""
     from transduce import model_folder
 
-    if begun and begun.replay:
-        return as_begun(settings, train, begun)
-    if begun:
-        return (
-            with_direction(settings, train, begun.directions)
-            if len(begun.directions) == 1
-            else settings
-        )
-    if not init:
-        return with_languages(settings, train)
-    if not (init / model_folder.CONFIG).is_file():
-        return settings  # the training reports the mistake
-    trained = model_folder.read_config(init).data
-    if trained.directions:
-        settings = with_direction(settings, train, trained.directions)
-    return with_new_languages(settings, train, out, init, trained, remember)
+    is_there = folder and (folder / model_folder.CONFIG).is_file()
+    return model_folder.read_config(folder).data if folder and is_there else None
 
 
-def _with_memory(settings: Settings, out: Path, init: Path, remember: Sequence[str]) -> Settings:
+def _with_memory(
+    settings: Settings, out: Path, init: Path, trained: DataConfig, remember: Sequence[str]
+) -> Settings:
     """Let the fine-tuning of the model `init` repeat the text `remember` or the corpus of this model.
 
     Adding a language, minimum-risk training, parsers and prepared corpora are left alone.
@@ -198,9 +184,6 @@ def _with_memory(settings: Settings, out: Path, init: Path, remember: Sequence[s
     from transduce.config import size_table
     from transduce.preparation.prepared import is_prepared, prepared_corpora
 
-    if not (init / model_folder.CONFIG).is_file():
-        return settings  # the training reports the mistake
-    trained = model_folder.read_config(init).data
     data = settings.config().data
     is_given = any(is_prepared(corpus.files) for corpus in data.corpora)
     if data.replay or settings.get("train.risk_steps") or trained.symbols or is_given:

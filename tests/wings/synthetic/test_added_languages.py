@@ -68,14 +68,13 @@ def texts_of(prepared: Prepared, number: int) -> list[tuple[str, str]]:
 
 def repeated(
     place: Path, out: Path, *files: str, init: Path | None = None, new: str = "en-cs"
-) -> tuple[Prepared, list[str]]:
-    """The corpus that is repeated, and its directions."""
+) -> Prepared:
+    """The corpus that is repeated."""
     named = [file if "=" in file else str(place / file) for file in files]
     corpora = [{"files": [str(place / "new.en"), str(place / "new.cs")]}]
     settings = Settings(CALLER, {"data.corpora": corpora})
     model = init or place / "model"
-    [folder], known = remembered_directions(settings, out, model, named, [new])
-    return open_prepared(folder), [*map(str, known)]
+    return remembered_directions(settings, out, model, named, [new])
 
 
 @pytest.fixture(scope="module")
@@ -160,8 +159,8 @@ def test_pairs_are_repeated_as_they_are_and_lost_directions_are_named(place, tmp
     for number, files in enumerate(
         (("general.en", "general.de"), ("general.de", "general.en"), (f"en,de={place}/pairs.tsv",))
     ):
-        prepared, known = repeated(place, tmp_path / str(number), *files)
-        assert known == ["en-de", "de-en"]
+        prepared = repeated(place, tmp_path / str(number), *files)
+        assert prepared.facts.directions == ["en-de", "de-en"]
         assert "will lack the directions en-fr," in capsys.readouterr().err
         pairs = {*texts_of(prepared, 0), *texts_of(prepared, 1)}
         turned = {pair[::-1] for pair in expected}
@@ -176,8 +175,8 @@ def test_a_direction_of_the_new_corpus_is_not_lost(place, tmp_path, capsys):
 
 def test_a_model_with_one_direction_gets_a_corpus_with_one(place, tmp_path):
     model = make_model(tmp_path / "model", {})
-    prepared, known = repeated(place, tmp_path / "out", "pairs.tsv", init=model)
-    assert known == prepared.facts.directions == ["en-de"]
+    prepared = repeated(place, tmp_path / "out", "pairs.tsv", init=model)
+    assert prepared.facts.directions == ["en-de"]
     assert not prepared.facts.options["data.directions"]
 
 
@@ -198,7 +197,7 @@ def test_separate_vocabularies_are_refused_before_a_text_is_translated(place, tm
 def test_a_new_corpus_is_read_twice():
     data = DataConfig(corpora=(CorpusConfig(("-",)),))
     with pytest.raises(UserError, match="can't be read twice"):
-        remembering._pairs(data)
+        remembering._num_pairs(data)
 
 
 def test_a_new_source_language_has_a_tag_too(place):
@@ -211,8 +210,8 @@ def test_a_new_source_language_has_a_tag_too(place):
 def test_lines_are_shared_among_the_directions(place, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(remembering, "MIN_TRANSLATED", 10)
     monkeypatch.setattr(remembering, "read_corpus", lambda *_: range(3 * 17))
-    prepared, known = repeated(place, tmp_path, "general.en", "news.de")
-    assert known == ["en-de", "de-en", "en-fr"]
+    prepared = repeated(place, tmp_path, "general.en", "news.de")
+    assert prepared.facts.directions == ["en-de", "de-en", "en-fr"]
     said = capsys.readouterr().err
     assert said.count("Translating 17 lines") == 2 and "Translating 7 lines" in said
     assert "will lack" not in said

@@ -13,19 +13,17 @@ import pytest
 from command_line import run
 from corpora import TINY, reverse_texts, spelt, write_texts
 from forked import killed
-from transduce import model_folder
+from transduce import cli, model_folder
 from transduce.config.schema import SYNTHETIC_TAG, CorpusConfig, DataConfig
 from transduce.config.settings import Settings
 from transduce.preparation.passes import read_corpus, read_part
 from transduce.preparation.prepared import open_prepared
 from transduce.system.errors import UserError
-from transduce.system.files import digest
 from transduce.text.holdout import normalised
 from transduce.text.pairs import read_pairs
 from transduce.training.run import Result
 from transduce.wings.phrasebook.examples import examples
-from transduce.wings.synthetic import back_translation
-from variants import slow
+from transduce.wings.synthetic import back_translation, translations
 
 OPTIONS = {
     **TINY,
@@ -47,6 +45,7 @@ OPTIONS |= {
     "train.patience": 0,
     "data.synthetic_ratio": 0.5,
 }
+FEW = ("train.steps=4", "train.save_every=2")
 MARKS = ("", "", " {name}")  # behind the texts
 FOLDER = model_folder.BACK_TRANSLATION
 
@@ -75,13 +74,18 @@ def arguments(
 ) -> list[str]:
     corpus = ["--train", str(place / "train.po"), "--from", source, "--to", target]
     text = text or place / "more.yy"
-    return ["train", *corpus, "--monolingual", str(text), "--out", str(out), *more, *spelt(OPTIONS)]
+    return ["train", *corpus, "--monolingual", str(text), "--out", str(out), *spelt(OPTIONS), *more]
 
 
 @pytest.fixture(scope="module")
 def straight(place, tmp_path_factory) -> Path:
+    """A model with a good reverse model; the model itself is trained for a few updates."""
     out = tmp_path_factory.mktemp("models") / "straight"
-    assert start(arguments(place, out)) == 0
+    command = arguments(place, out)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(ZeroDivisionError):
+        patch.setattr(back_translation, "_with_pairs", lambda *_: 1 / 0)
+        cli.main(command)
+    cli.main([*command, *FEW])
     return out
 
 
@@ -174,43 +178,32 @@ def test_killed_at_any_step_back_translation_resumes_with_the_same_bits(place, s
         (f"{FOLDER}/reversed-0.jsonl", 1),
         (f"{FOLDER}/reverse/checkpoints/step-00000050", 1),
         (f"{FOLDER}/.translations.jsonl", 1),
-        (f"{FOLDER}/made.json", 1),
-        ("checkpoints/step-00000050", 2),
+        (f"{FOLDER}/pairs.jsonl", 1),
+        ("checkpoints/step-00000002", 2),
     ]
     for number, (pattern, change) in enumerate(moments):
-        status = start(arguments(place, out), change=change, pattern=pattern)
+        more = FEW if pattern.startswith("checkpoints") else ()
+        status = start(arguments(place, out, *more), change=change, pattern=pattern)
         assert status == -signal.SIGKILL, f"start {number} ended before it was killed"
-    assert start(arguments(place, out)) == 0
+    assert start(arguments(place, out, *FEW)) == 0
     assert texts(out) == texts(straight)
     assert (out / model_folder.WEIGHTS).read_bytes() == (
         straight / model_folder.WEIGHTS
     ).read_bytes()
-    assert not (out / FOLDER / ".translations.jsonl").exists()
 
 
-@pytest.mark.parametrize(
-    ("file", "damaged"),
-    [
-        slow("made.json", lambda _: "[]"),
-        slow("made.json", lambda text: "\0" * len(text)),
-        slow("pairs.jsonl", lambda text: text[: len(text) // 2]),
-        (".translations.jsonl", lambda text: text.replace('"text": "', '"text": "z', 1)),
-    ],
-)
-def test_damaged_translations_are_not_trained_on(file, damaged, place, straight, tmp_path, capsys):
-    out, content = tmp_path / "out", (straight / FOLDER / "pairs.jsonl").read_text()
+def test_damaged_translations_are_not_trained_on(place, straight, tmp_path, capsys):
+    out = tmp_path / "out"
+    content = (straight / FOLDER / "pairs.jsonl").read_text()
     shutil.copytree(straight / FOLDER, out / FOLDER)
-    if file.startswith("."):  # as if the command had been killed while it translated
-        (out / FOLDER / "made.json").unlink()
-        assert (
-            start(arguments(place, out), change=1, pattern=f"{FOLDER}/made.json") == -signal.SIGKILL
-        )
-        (out / FOLDER / "made.json").unlink()
-    (out / FOLDER / file).write_text(damaged((out / FOLDER / file).read_text()))
+    (out / FOLDER / "pairs.jsonl").write_text(content[: len(content) // 2])  # is written again
+    journal = out / FOLDER / ".translations.jsonl"
+    text = journal.read_text()
+    journal.write_text(text.replace('"text": "', '"text": "z', 1))
     status, _, said = run(capsys, *arguments(place, out))
     assert status == 2 and "damaged" in said and not (out / model_folder.CONFIG).exists()
-    for name in ("made.json", "pairs.jsonl", ".translations.jsonl"):
-        (out / FOLDER / name).unlink(missing_ok=True)
+    lines = text.splitlines(keepends=True)
+    journal.write_text("".join(lines[: len(lines) // 2]))
     assert run(capsys, *arguments(place, out, "train.steps=1"))[0] == 0
     assert (out / FOLDER / "pairs.jsonl").read_text() == content
 
@@ -220,8 +213,6 @@ def test_reverse_model_with_equal_translations_is_refused(
 ):
     out = tmp_path / "out"
     shutil.copytree(straight / FOLDER, out / FOLDER)
-    for name in ("made.json", "pairs.jsonl"):  # as if only the reverse model were trained
-        (out / FOLDER / name).unlink()
     monkeypatch.setattr(back_translation, "MIN_DISTINCT", 1)  # even if all differ
     status, _, said = run(capsys, *arguments(place, out))
     assert (
@@ -323,34 +314,31 @@ def test_missing_files_of_an_interrupted_start_are_named(place, straight, tmp_pa
         status == 2
         and "was made with a model in another folder. Name this model (--reverse)" in said
     )
-    (out / FOLDER / "made.json").rename(out / FOLDER / ".translations.jsonl")
-    assert "Name this model (--reverse)" in run(capsys, *whole)[2]
     assert not (out / FOLDER / "reverse").exists()
 
 
 def test_a_training_with_back_translations_may_be_moved(place, straight, tmp_path, capsys):
     moved = tmp_path / "moved"
     shutil.copytree(straight, moved)
-    status, _, said = run(capsys, *arguments(place, moved))
+    status, _, said = run(capsys, *arguments(place, moved, *FEW))
     assert status == 0 and "finished" in said, said
 
 
 def test_a_given_reverse_model_is_used(place, straight, tmp_path, capsys):
     reverse, out = straight / FOLDER / "reverse", tmp_path / "out"
-    status, _, said = run(capsys, *arguments(place, out, "--reverse", str(reverse)))
+    status, _, said = run(capsys, *arguments(place, out, "--reverse", str(reverse), *FEW))
     assert status == 0 and "Step 1" not in said and "Step 3 of 3" in said
     assert texts(out) == texts(straight)
     assert not (out / FOLDER / "reverse").exists()
     same = tmp_path / "same.yy"
     same.write_text((place / "more.yy").read_text())
     again = str(reverse.parent / ".." / FOLDER / "reverse")
-    assert run(capsys, *arguments(place, out, "--reverse", again, text=same))[0] == 0, (
-        "other paths, same content"
-    )
+    status, _, said = run(capsys, *arguments(place, out, "--reverse", again, *FEW, text=same))
+    assert status == 0 and "Step 2" not in said, "other paths, same content"
     other = tmp_path / "other.yy"
     other.write_text("zu fe zu fe zu fe\n")
     status, _, said = run(capsys, *arguments(place, out, "--reverse", str(reverse), text=other))
-    assert status and "was made from other text or another reverse model" in said
+    assert status and "was made with another model, engine, text or options" in said
     (tmp_path / "file").touch()
     status, _, said = run(capsys, *arguments(place, tmp_path / "file", "--reverse", str(reverse)))
     assert status and "file exists and is not a training run of transduce" in said
@@ -576,30 +564,6 @@ def test_lines_are_new_and_distinct(tmp_path, capsys):
         back_translation._distinct(texts[1:], data)
 
 
-def test_pairs_of_an_earlier_call_are_found_again(tmp_path):
-    folder = tmp_path / "out" / FOLDER
-    folder.mkdir(parents=True)
-    (folder / "pairs.jsonl").write_text("{}\n")
-    call = {"weights": "w", "text": "t"}
-    made = call | {"pairs": 7, "pairs.jsonl": digest(folder / "pairs.jsonl")}
-    (folder / "made.json").write_text(json.dumps(made))
-    assert back_translation._pairs_made(folder, call) == 7
-    with pytest.raises(UserError, match="made from other text or another reverse model"):
-        back_translation._pairs_made(folder, call | {"text": "other"})
-    (folder / "pairs.jsonl").write_text("{ }\n")
-    with pytest.raises(UserError, match=r"pairs\.jsonl is damaged\. Remove both"):
-        back_translation._pairs_made(folder, call)
-    (folder / "pairs.jsonl").unlink()
-    with pytest.raises(UserError, match=r"pairs\.jsonl is damaged"):
-        back_translation._pairs_made(folder, call)
-    (tmp_path / "out" / model_folder.CONFIG).touch()
-    assert back_translation._pairs_made(folder, call) == 7, "the training has begun without it"
-    for damaged in ("{}", "[]", "{", "[" * 100_000, json.dumps(made | {"pairs": 0})):
-        (folder / "made.json").write_text(damaged)
-        with pytest.raises(UserError, match="is damaged"):
-            back_translation._pairs_made(folder, call)
-
-
 def test_cut_repetitive_and_empty_translations_are_left_out(tmp_path, monkeypatch):
     found = {
         "a": ("A", []),
@@ -615,13 +579,13 @@ def test_cut_repetitive_and_empty_translations_are_left_out(tmp_path, monkeypatc
     translator = SimpleNamespace(translate=translate, engine=SimpleNamespace(name="e"))
     model = SimpleNamespace(weights=tmp_path / "weights")
     model.weights.touch()
-    monkeypatch.setattr(back_translation.model_folder, "describe", lambda _: model)
+    monkeypatch.setattr(translations.model_folder, "describe", lambda _: model)
 
     def load(*given, **languages):
         assert given == (tmp_path,) and languages == {"source": "yy", "target": "xx"}
         return translator
 
-    monkeypatch.setattr(back_translation, "load", load)
+    monkeypatch.setattr(translations, "load", load)
     data = DataConfig(source="xx", target="yy")
     assert back_translation._translate([*found], data, tmp_path, tmp_path) == 2
     written = (tmp_path / "pairs.jsonl").read_text().splitlines()
@@ -632,7 +596,7 @@ def test_cut_repetitive_and_empty_translations_are_left_out(tmp_path, monkeypatc
     assert back_translation._translate([*found], data, tmp_path, tmp_path) == 2, "made already"
     model.weights.write_text("others")
     for lines in ([*found], [*found][1:]):
-        with pytest.raises(UserError, match="made from other text or another reverse model"):
+        with pytest.raises(UserError, match="made with another model, engine, text or options"):
             back_translation._translate(lines, data, tmp_path, tmp_path)
         model.weights.write_text("")
 
@@ -645,16 +609,16 @@ def test_a_twentieth_of_the_translations_must_differ(lines, tmp_path, monkeypatc
     translator = SimpleNamespace(translate=translate, engine=SimpleNamespace(name="e"))
     model = SimpleNamespace(weights=tmp_path / "weights")
     model.weights.touch()
-    monkeypatch.setattr(back_translation.model_folder, "describe", lambda _: model)
-    monkeypatch.setattr(back_translation, "load", lambda *_, **__: translator)
+    monkeypatch.setattr(translations.model_folder, "describe", lambda _: model)
+    monkeypatch.setattr(translations, "load", lambda *_, **__: translator)
     given = [*map(str, range(lines)), "-"], DataConfig(source="xx", target="yy"), tmp_path, tmp_path
     if lines == 19:
         assert back_translation._translate(*given) == 19
     else:
         with pytest.raises(UserError, match="hardly learned anything"):
             back_translation._translate(*given)
-    assert not (tmp_path / ".translations.jsonl").exists()
-    assert (tmp_path / "made.json").exists() is (tmp_path / "pairs.jsonl").exists() is (lines == 19)
+    assert (tmp_path / ".translations.jsonl").exists() is (lines == 19)
+    assert (tmp_path / "pairs.jsonl").exists() is (lines == 19)
 
 
 def test_a_corpus_is_written_with_its_sides_swapped(tmp_path):

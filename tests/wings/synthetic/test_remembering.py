@@ -96,7 +96,7 @@ def test_few_lines_of_a_long_text_are_translated(place, tmp_path, monkeypatch):
     monkeypatch.setattr(remembering, "MIN_TRANSLATED", 10)
     monkeypatch.setattr(remembering, "read_corpus", lambda *_: range(17))
     remembered(place, tmp_path / "out", "general.en")
-    records = (tmp_path / "out/remembered/text.jsonl").read_text().splitlines()
+    records = (tmp_path / "out/remembered/en-de.jsonl").read_text().splitlines()
     sources = [json.loads(record)["source"] for record in records]
     lines = reverse_texts(COUNT, seed=9)[0]
     some = [lines[COUNT * number // 17] for number in range(17)]
@@ -110,7 +110,7 @@ def test_an_interrupted_call_goes_on(place, tmp_path, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         remembered(place, tmp_path / "out", "general.en")
     monkeypatch.setattr(remembering, "prepare", stop)
-    journal = tmp_path / "out/remembered/translations.jsonl"
+    journal = tmp_path / "out/remembered/en-de.translations.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(lines[:30]))
     assert remembered(place, tmp_path / "out", "general.en")[1] == whole

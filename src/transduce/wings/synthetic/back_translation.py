@@ -2,14 +2,12 @@
 
 OUT/back-translation/    reverse/     a model from the target language to the source language, unless one is given
                          reversed-0.jsonl …   the corpora that it is trained on
+                         .translations.jsonl  the journal of the translation
                          pairs.jsonl  the translations with their targets
-                         made.json    what they were made from, and the numbers of pairs
 """
 
 import dataclasses
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,6 @@ from transduce import model_folder
 from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.config.settings import CORPUS, Settings
 from transduce.decoding.directions import directions_of, with_known_codes
-from transduce.decoding.loading import load
 from transduce.preparation.passes import (
     check_rereadable,
     checked,
@@ -30,22 +27,25 @@ from transduce.preparation.passes import (
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
-from transduce.system.files import MANIFEST, digest, make_folder, to_json, write_text
-from transduce.system.journal import Value
+from transduce.system.files import MANIFEST, make_folder, write_text
 from transduce.text.holdout import normalised
 from transduce.text.identify import foreign_share, share_of_wrong_texts
 from transduce.text.languages import Direction
 from transduce.text.multilingual import without_labels
-from transduce.text.pairs import Origin, Pair
+from transduce.text.pairs import Pair
 from transduce.text.plain import read_lines, without_byte_order_mark
 from transduce.training.distributed import check_single_process
 from transduce.training.origin import with_origin
 from transduce.training.run import read_test, train
 from transduce.training.start import leftovers, with_known_languages
-from transduce.wings.synthetic.translations import begin, check_plain, licence_of, translated
+from transduce.wings.synthetic.translations import (
+    check_plain,
+    licence_of,
+    to_jsonl,
+    translate_lines,
+)
 
-REVERSE, PAIRS, MADE = "reverse", "pairs.jsonl", "made.json"
-TRANSLATIONS = ".translations.jsonl"  # journal of an interrupted call
+REVERSE, PAIRS, TRANSLATIONS = "reverse", "pairs.jsonl", ".translations.jsonl"
 # Minimum share of distinct translations; a reverse model below it has learned nothing.
 MIN_DISTINCT = 0.05
 
@@ -105,10 +105,7 @@ def with_back_translations(
     _check_language(lines, data, files)
     if reverse:
         _check_reverse(reverse, data)
-    elif (
-        any((folder / name).exists() for name in (MADE, TRANSLATIONS))
-        and not (folder / REVERSE).exists()
-    ):
+    elif (folder / TRANSLATIONS).exists() and not (folder / REVERSE).exists():
         raise UserError(
             f"{folder} was made with a model in another folder.",
             "Name this model.",
@@ -241,7 +238,7 @@ def _train_reverse(settings: Settings, data: DataConfig, folder: Path) -> Path:
 
 def _swapped(corpus: CorpusConfig, data: DataConfig, path: Path) -> str:
     """Write a corpus with its sides swapped; raises UserError if the reverse training has begun with another corpus."""
-    text = "".join(_record(pair.target, pair.source) for pair in read_corpus(corpus, data))
+    text = to_jsonl(map(_turned, read_corpus(corpus, data)))
     if not (path.parent / REVERSE / model_folder.CONFIG).exists():
         write_text(path, text)
     elif path.read_bytes() != text.encode():
@@ -251,10 +248,6 @@ def _swapped(corpus: CorpusConfig, data: DataConfig, path: Path) -> str:
             "out",
         )
     return str(path)
-
-
-def _record(source: str, target: str) -> str:
-    return json.dumps({"source": source, "target": target}, ensure_ascii=False) + "\n"
 
 
 def _check_reverse(reverse: Path, data: DataConfig) -> None:
@@ -271,26 +264,12 @@ def _check_reverse(reverse: Path, data: DataConfig) -> None:
 
 def _translate(lines: list[str], data: DataConfig, reverse: Path, folder: Path) -> int:
     """Write the translations of the lines to PAIRS, and return the number of pairs."""
-    text = hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    call: dict[str, Value] = {
-        "weights": digest(model_folder.describe(reverse).weights),
-        "text": text,
-    }
-    path = folder / TRANSLATIONS
-    if (folder / MADE).exists():
-        path.unlink(missing_ok=True)
-        return _pairs_made(folder, call)
-    begun = begin(path, call)
-    translator = load(reverse, source=data.target, target=data.source)
-    log(f"Step 2 of 3: translating {len(lines):,} lines with {translator.engine.name}")
-    pairs = (Pair(line, "", Origin("", 0)) for line in lines)
-    good = [
-        (event["text"], pair.source)
-        for pair, event in translated(pairs, translator.translate, begun, path, call)
-        if event["text"].strip() and not event["bad"]
-    ]
-    if len({text for text, _ in good}) <= MIN_DISTINCT * len(good):
-        path.unlink()
+    journal = folder / TRANSLATIONS
+    direction = Direction(data.target, data.source)
+    task = f"Step 2 of 3: translating {len(lines):,} lines"
+    good = translate_lines(lines, reverse, direction, journal, task)
+    if len({pair.target for pair in good}) <= MIN_DISTINCT * len(good):
+        journal.unlink()
         raise UserError(
             f"{reverse} translates no line to its end, or all to a few texts, so it has hardly learned anything.",
             f"Train it longer (`transduce train --out {reverse} "
@@ -301,32 +280,9 @@ def _translate(lines: list[str], data: DataConfig, reverse: Path, folder: Path) 
         f"{len(good):,} of {len(lines):,} lines are back-translated. "
         "Empty, cut-off and repetitive translations are left out."
     )
-    write_text(folder / PAIRS, "".join(_record(*each) for each in good))
-    write_text(folder / MADE, to_json(call | {"pairs": len(good), PAIRS: digest(folder / PAIRS)}))
-    path.unlink()
+    write_text(folder / PAIRS, to_jsonl(map(_turned, good)))
     return len(good)
 
 
-def _pairs_made(folder: Path, call: Mapping[str, Value]) -> int:
-    """The number of pairs that an earlier call made. A training that has begun needs no PAIRS.
-
-    Raises UserError if the earlier call had other inputs, or if MADE or PAIRS is damaged.
-    """
-    try:
-        made = {**json.loads((folder / MADE).read_bytes())}
-        pairs = int(made["pairs"])
-        is_begun = (folder.parent / model_folder.CONFIG).exists()
-        is_whole = pairs and (is_begun or made[PAIRS] == digest(folder / PAIRS))
-    except (OSError, ValueError, TypeError, LookupError, RecursionError):
-        is_whole = False
-    if not is_whole:
-        raise UserError(
-            f"{folder / MADE} or {PAIRS} is damaged.", "Remove both to translate again."
-        )
-    if not call.items() <= made.items():
-        raise UserError(
-            f"{folder} was made from other text or another reverse model.",
-            "Choose another output folder.",
-            "out",
-        )
-    return pairs
+def _turned(pair: Pair) -> Pair:
+    return pair._replace(source=pair.target, target=pair.source)

@@ -1,17 +1,14 @@
 """Makes the corpus that a training repeats so that the model keeps what it knows (`transduce train --remember`).
 
-OUT/remembered/    text.jsonl          pairs: the lines of a text with the model's own translations
-                   translations.jsonl  the journal of an interrupted call
-                   en-de.jsonl, en-de.translations.jsonl …   the same for each direction, if a language is added
-                   data/               the prepared corpus
+OUT/remembered/    en-de.jsonl               pairs: the lines of a text with the model's own translations
+                   en-de.translations.jsonl  the journal of the translation
+                   data/                     the prepared corpus
 """
 
 import dataclasses
-import hashlib
-import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -19,7 +16,6 @@ from transduce import model_folder
 from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.config.settings import COMMAND_LINE, FROM_SIZES, Settings
 from transduce.decoding.directions import directions_of
-from transduce.decoding.loading import load
 from transduce.preparation.passes import check_rereadable, read_corpus, text_files
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Prepared
@@ -27,8 +23,7 @@ from transduce.preparation.replay import GENERAL_PAIRS
 from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
-from transduce.system.files import digest, make_folder, write_text
-from transduce.system.journal import Value
+from transduce.system.files import make_folder, write_text
 from transduce.system.machine import cores
 from transduce.text.formats import format_of
 from transduce.text.languages import Direction, nearest_code
@@ -39,15 +34,13 @@ from transduce.text.multilingual import (
     split_name,
     without_labels,
 )
-from transduce.text.pairs import Origin, Pair
 from transduce.text.plain import read_lines, without_byte_order_mark
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.distributed import check_single_process
 from transduce.training.origin import with_origin
 from transduce.training.start import leftovers, with_known_languages
-from transduce.wings.synthetic.translations import begin, check_plain, translated
+from transduce.wings.synthetic.translations import check_plain, to_jsonl, translate_lines
 
-TEXT_PAIRS, TEXT_JOURNAL = "text.jsonl", "translations.jsonl"
 MIN_TRANSLATED = 3_000  # lines; at least as many as there are new pairs
 # Share of the similarity to its own translations that a model may lose. Other good translations lower it, too.
 MAX_CHANGED = 0.1
@@ -56,39 +49,16 @@ MAX_CHANGED = 0.1
 def with_remembered(settings: Settings, out: Path, init: Path, files: Sequence[str]) -> Settings:
     """Add the text `files` to `settings` as data.remember. An interrupted call is resumed.
 
-    The files are pairs, or plain texts in the source language, which the model `init` translates. Raises UserError if
-    the files are unusable.
+    See `_repeated` for the files. Raises UserError if they are unusable.
     """
-    check_single_process("a fine-tuning that repeats other text")
-    leftovers(out)
-    inherited, origin = with_origin(with_known_languages(settings, init), init, False)
-    data = inherited.config().data
-    check_rereadable(files, "repeated")
-    folder = out / model_folder.REMEMBERED
-    make_folder(folder)
-    direction = _direction(data)
-    corpora, texts = _sorted(files, [direction], direction.source)
-    with file_lock(folder / LOCK, f"Another process works in {folder}."):
-        for its in texts.values():
-            number = max(MIN_TRANSLATED, _pairs(data))
-            place = (folder / TEXT_PAIRS, folder / TEXT_JOURNAL)
-            made = _translate(its, direction, number, init, *place)
-            corpora.append(BilingualCorpus((str(made),), direction))
-        own = dataclasses.replace(
-            data,
-            corpora=tuple(CorpusConfig(its, **each._asdict()) for its, each in corpora),
-            valid=(),
-            test=(),
-            rules=(),
-            holdout=GENERAL_PAIRS,
-        )
-        prepared = _prepared(own, folder, origin.tokenizer if origin else None)
+    inherited = with_origin(with_known_languages(settings, init), init, False)[0]
+    prepared, is_translated = _repeated(inherited, inherited.config().data, out, init, files)
     facts = prepared.facts
     if not facts.held_out:
         log(
             f"Warning: {' and '.join(files)}: {count(facts.pairs, 'pair')} are too few to measure what the model loses."
         )
-    limit = {"train.max_forgotten": MAX_CHANGED} if texts else {}
+    limit = {"train.max_forgotten": MAX_CHANGED} if is_translated else {}
     return settings.over(COMMAND_LINE, {"data.remember": str(prepared.folder.resolve())}).under(
         FROM_SIZES, limit
     )
@@ -96,37 +66,53 @@ def with_remembered(settings: Settings, out: Path, init: Path, files: Sequence[s
 
 def remembered_directions(
     settings: Settings, out: Path, init: Path, files: Sequence[str], new: Sequence[str]
-) -> tuple[list[Path], list[Direction]]:
+) -> Prepared:
     """Prepare the text `files` to repeat while languages are added to the model `init`; an interrupted call is resumed.
 
-    Files whose names differ only in the language are pairs, as are bilingual files. The model translates the lines of
-    other files into each language that it translates their language into. Returns the prepared corpus and the
-    directions that its pairs cover, in either order. Directions that neither it nor `new`, the directions of the new
+    See `_repeated` for the files. Directions of the model that neither the result nor `new`, the directions of the new
     corpus, cover are named in a warning. Raises UserError if the files are unusable.
+    """
+    Tokenizer.load(init).check_joint()
+    trained = model_folder.read_config(init).data
+    prepared, _ = _repeated(settings, trained, out, init, files)
+    kept = {*prepared.facts.directions, *new}
+    lost = [each for each in map(str, directions_of(trained)) if each not in kept]
+    if lost:
+        log(
+            f"Warning: the new model will lack the directions {', '.join(lost)}, for which no text is repeated. "
+            "To keep them, name text in their languages, too (--remember)."
+        )
+    return prepared
+
+
+def _repeated(
+    settings: Settings, data: DataConfig, out: Path, init: Path, files: Sequence[str]
+) -> tuple[Prepared, bool]:
+    """Prepare the text `files` in the directions of `data`; also returns whether the model translated some of it.
+
+    Files whose names differ only in the language are pairs, as are bilingual files. The model translates the lines of
+    other files into each language that it translates their language into. `settings` name the new corpus.
     """
     check_single_process("a training that repeats other text")
     leftovers(out)
-    tokenizer = Tokenizer.load(init)
-    tokenizer.check_joint()
-    trained = model_folder.read_config(init).data
-    known = directions_of(trained)
     check_rereadable(without_labels(files), "repeated")
+    known = directions_of(data)
     corpora, texts = _sorted(files, known, settings.get("data.source", ""))
     to_translate = [each for each in known if each.source in texts]
-    number = max(MIN_TRANSLATED, _pairs(settings.config().data) // max(1, len(to_translate)))
     folder = out / model_folder.REMEMBERED
     make_folder(folder)
     with file_lock(folder / LOCK, f"Another process works in {folder}."):
-        for each in to_translate:
-            path = folder / f"{each}.jsonl"
-            journal = folder / f"{each}.{TEXT_JOURNAL}"
-            made = _translate(texts[each.source], each, number, init, path, journal)
-            corpora.append(BilingualCorpus((str(made),), each))
+        if to_translate:
+            pairs = _num_pairs(settings.config().data)
+            number = max(MIN_TRANSLATED, pairs // len(to_translate))
+            corpora += [
+                _translate(texts[each.source], each, number, init, folder) for each in to_translate
+            ]
         ways = {way for _, each in corpora for way in (each, each.reverse)}
-        covered = [each for each in known if each in ways]
+        covered = tuple(str(each) for each in known if each in ways)
         own = dataclasses.replace(
-            trained,
-            directions=tuple(map(str, covered)) if trained.directions else (),
+            data,
+            directions=covered if data.directions else (),
             corpora=tuple(CorpusConfig(its, **each._asdict()) for its, each in corpora),
             valid=(),
             test=(),
@@ -135,14 +121,11 @@ def remembered_directions(
             replay="",
             remember="",
         )
-        prepared = _prepared(own, folder, tokenizer).folder
-    lost = [str(each) for each in known if each not in covered and str(each) not in new]
-    if lost:
-        log(
-            f"Warning: the new model will lack the directions {', '.join(lost)}, for which no text is repeated. "
-            "To keep them, name text in their languages, too (--remember)."
-        )
-    return [prepared], covered
+        place = folder / model_folder.DATA
+        shutil.rmtree(place, ignore_errors=True)  # of an interrupted call
+        tokenizer = Tokenizer.load(init)
+        prepared = prepare(own, place, vocab_size=lambda _: 0, tokenizer=tokenizer, threads=cores())
+    return prepared, bool(to_translate)
 
 
 def _sorted(
@@ -205,69 +188,32 @@ def _code(code: str, known: Sequence[str], file: str) -> str:
     return found
 
 
-def _direction(data: DataConfig) -> Direction:
-    """The direction of the fine-tuning. Raises UserError if it has several."""
-    if len(data.directions) > 1:
-        raise UserError(
-            f"Text to repeat needs a fine-tuning in one direction, not in several ({data.languages}).",
-            "Fine-tune one direction, or leave this text out.",
-            "remember",
-        )
-    if data.directions:
-        return Direction.parse(data.directions[0])
-    return Direction(data.source, data.target)
-
-
 def _translate(
-    files: Sequence[str], direction: Direction, number: int, init: Path, path: Path, journal: Path
-) -> Path:
-    """Write the model's translations of `number` lines of `files`, at equal distances, to `path`, a file of pairs."""
-    lines = [*dict.fromkeys(filter(str.strip, chain.from_iterable(map(_lines, files))))]
+    files: Sequence[str], direction: Direction, number: int, init: Path, folder: Path
+) -> BilingualCorpus:
+    """Write the model's translations of `number` lines of `files`, at equal distances, to a file of pairs."""
+    texts = chain.from_iterable(without_byte_order_mark(read_lines(file)) for file in files)
+    lines = [*dict.fromkeys(filter(str.strip, texts))]
     if not lines:
         raise UserError(f"{' and '.join(files)}: no line has text.", "Name other text.", "remember")
     number = min(len(lines), number)
     some = [lines[place * len(lines) // number] for place in range(number)]
-    call: dict[str, Value] = {
-        "weights": digest(model_folder.describe(init).weights),
-        "text": hashlib.sha256("\n".join(some).encode()).hexdigest(),
-        "direction": str(direction),
-    }
-    begun = begin(journal, call)
-    translator = load(init, source=direction.source, target=direction.target)
-    log(
-        f"Translating {number:,} lines to repeat from {direction.source} to {direction.target}, "
-        f"with {translator.engine.name}"
-    )
-    sources = (Pair(line, "", Origin("", 0)) for line in some)
-    events = translated(sources, translator.translate, begun, journal, call)
-    records = [
-        {"source": pair.source, "target": event["text"]}
-        for pair, event in events
-        if event["text"].strip() and not event["bad"]
-    ]
-    if not records:
+    journal = folder / f"{direction}.translations.jsonl"
+    task = f"Translating {number:,} lines to repeat from {direction.source} to {direction.target},"
+    pairs = translate_lines(some, init, direction, journal, task)
+    if not pairs:
         raise UserError(
             f"{init} translates no line of {' and '.join(files)} without a fault from {direction.source} to "
             f"{direction.target}.",
             "Name other text or pairs, or train the model first.",
             "remember",
         )
-    write_text(path, "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in records))
-    return path
+    path = folder / f"{direction}.jsonl"
+    write_text(path, to_jsonl(pairs))
+    return BilingualCorpus((str(path),), direction)
 
 
-def _prepared(data: DataConfig, folder: Path, tokenizer: Tokenizer | None) -> Prepared:
-    """Prepare a corpus with the vocabulary of the model, again if a call was interrupted."""
-    prepared = folder / model_folder.DATA
-    shutil.rmtree(prepared, ignore_errors=True)
-    return prepare(data, prepared, vocab_size=lambda _: 0, tokenizer=tokenizer, threads=cores())
-
-
-def _pairs(data: DataConfig) -> int:
+def _num_pairs(data: DataConfig) -> int:
     """The number of pairs of the new corpora, which the training reads again."""
     check_rereadable(text_files(data), "read twice")
     return sum(1 for corpus in data.corpora for _ in read_corpus(corpus, data))
-
-
-def _lines(file: str) -> Iterator[str]:
-    return without_byte_order_mark(read_lines(file))

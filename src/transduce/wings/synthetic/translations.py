@@ -1,22 +1,27 @@
 """Translations that a journal keeps, so that an interrupted command resumes them."""
 
+import hashlib
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 
 from transduce import model_folder
+from transduce.decoding.loading import load
 from transduce.decoding.plan import GUESSED, LONG, LOST
-from transduce.decoding.translator import CHUNK_LINES
+from transduce.decoding.translator import CHUNK_LINES, Translator
 from transduce.decoding.types import CUT, EMPTY, LOOP, UNTRANSLATED, Translation
-from transduce.system.console import with_progress
+from transduce.system.console import log, with_progress
 from transduce.system.errors import UserError
+from transduce.system.files import digest
 from transduce.system.journal import Event, Journal, Value, read_events
 from transduce.text import rules
 from transduce.text.clean import CUT_OFF, TOO_LONG
 from transduce.text.formats import format_of
-from transduce.text.pairs import Pair
+from transduce.text.languages import Direction
+from transduce.text.pairs import Origin, Pair
 from transduce.training.corpus import joined_licences
 
 FAULTS = {  # flag of a translation that is not trained on -> the rule for which it is counted
@@ -29,6 +34,43 @@ FAULTS = {  # flag of a translation that is not trained on -> the rule for which
     GUESSED: rules.PLACEHOLDERS_DIFFER,
 }
 Translate = Callable[[Sequence[str]], list[Translation]]
+
+
+def translate_lines(
+    lines: Sequence[str], model: Path, direction: Direction, path: Path, task: str
+) -> list[Pair]:
+    """The lines with their translations by a model, without faulty translations.
+
+    The journal `path` keeps the translations, so that a repeated call does not translate again. `task` is printed if
+    something is left to translate. Raises UserError if the journal is of another model or of other lines.
+    """
+    call: dict[str, Value] = {
+        "weights": digest(model_folder.describe(model).weights),
+        "text": hashlib.sha256("\n".join(lines).encode()).hexdigest(),
+        "direction": str(direction),
+    }
+
+    @cache
+    def translator() -> Translator:
+        loaded = load(model, source=direction.source, target=direction.target)
+        log(f"{task} with {loaded.engine.name}")
+        return loaded
+
+    sources = (Pair(line, "", Origin("", 0)) for line in lines)
+    events = translated(
+        sources, lambda texts: translator().translate(texts), begin(path, call), path, call
+    )
+    return [
+        pair._replace(target=event["text"])
+        for pair, event in events
+        if event["text"].strip() and not event["bad"]
+    ]
+
+
+def to_jsonl(pairs: Iterable[Pair]) -> str:
+    """The text of a JSONL file with these pairs."""
+    records = ({"source": pair.source, "target": pair.target} for pair in pairs)
+    return "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in records)
 
 
 def translated(
