@@ -18,7 +18,7 @@ from transduce.preparation.staging import Column, StagedPairs, StagedTexts
 from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.text.clean import LINES_KEPT, Cleaning
-from transduce.text.hashes import SeenHashes
+from transduce.text.hashes import Bits64, SeenHashes
 from transduce.text.holdout import Part, hold_out, sentences, slices
 from transduce.text.languages import Direction, target_of
 from transduce.text.multilingual import bilingual_corpora
@@ -221,12 +221,7 @@ def _hold_out(
     dropped = 0
     linked = old, np.concatenate([old, sentences(held_out)])
     for corpus, parts in zip(data.corpora, corpora, strict=True):
-        hashes = linked[corpus.synthetic]
-        for part in parts if len(hashes) else ():
-            shares = [np.isin(each, hashes).any(axis=1) for each in part.sentences()]
-            pairs = np.flatnonzero(part.parts == Part.TRAIN)
-            part.parts[pairs[np.concatenate([np.empty(0, bool), *shares])]] = Part.DROPPED
-        dropped += sum(part.count(Part.DROPPED) for part in parts)
+        dropped += drop_linked(parts, linked[corpus.synthetic])
     if data.valid:
         held_out = usable(masked_pairs(read_directed(data.valid, data), data, cleaning))
         if not held_out:
@@ -237,6 +232,15 @@ def _hold_out(
                 "data.valid",
             )
     return held_out, dropped
+
+
+def drop_linked(parts: Sequence[StagedPairs], hashes: Bits64) -> int:
+    """Drop the training pairs with a sentence that has one of these hashes; returns the number of dropped pairs."""
+    for part in parts if len(hashes) else ():
+        shares = [np.isin(each, hashes).any(axis=1) for each in part.sentences()]
+        pairs = np.flatnonzero(part.parts == Part.TRAIN)
+        part.parts[pairs[np.concatenate([np.empty(0, bool), *shares])]] = Part.DROPPED
+    return sum(part.count(Part.DROPPED) for part in parts)
 
 
 def _split(data: DataConfig, corpora: Corpora) -> list[Pair]:
