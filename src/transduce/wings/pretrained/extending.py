@@ -6,7 +6,7 @@ is still split into the same pieces.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import accumulate, chain
+from itertools import chain
 
 from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
 
@@ -34,62 +34,52 @@ def extended(
     tags = [form.format(language) for language in languages if not tokenizer.tag_of(language)]
     listed = tokenizer.target.all_pieces()
     sides = {side.model: side.threads for side in (tokenizer.target, tokenizer.source)}
-    spelling = {model: _Spelling(model, texts, {*listed}) for model in sides}
-    unknown = chain.from_iterable(map(_Spelling.unknown, spelling.values()))
+    protos = {model: _splitting(model, {*listed}) for model in sides}
+    counts = [piece_counts(proto.SerializeToString(), texts) for proto in protos.values()]
+    unknown = chain.from_iterable(_unknown(each, {*listed}) for each in counts)
     characters = [*dict.fromkeys(unknown)][:extra]
     pieces = [*dict.fromkeys([*listed, *tags, *characters])]
     made = {
-        model: ImportedVocabulary(its.with_characters(characters), pieces, sides[model])
-        for model, its in spelling.items()
+        model: ImportedVocabulary(_with_characters(proto, characters), pieces, sides[model])
+        for model, proto in protos.items()
     }
     target, source = (made[side.model] for side in (tokenizer.target, tokenizer.source))
     return Tokenizer(target, None if source is target else source, tokenizer.quotes)
 
 
-class _Spelling:
-    """How a SentencePiece model spells texts with `listed` pieces."""
+def _splitting(model: bytes, listed: Collection[str]) -> ModelProto:
+    """A SentencePiece model that splits its pieces that are not listed."""
+    proto = ModelProto.FromString(model)
+    for piece in proto.pieces:
+        if piece.type == Type.NORMAL and len(piece.piece) > 1 and piece.piece not in listed:
+            piece.type = Type.UNUSED
+    return proto
 
-    def __init__(self, model: bytes, texts: Collection[str], listed: Collection[str]) -> None:
-        """Also lets the model split pieces of the texts that are not listed."""
-        self.proto = ModelProto.FromString(model)
-        self.pieces = {piece.piece: piece for piece in self.proto.pieces}
-        self.listed = listed
-        while True:
-            self.counts = piece_counts(self.proto.SerializeToString(), texts)
-            unlisted = [
-                self.pieces[name]
-                for name in self.counts.keys() & self.pieces.keys() - listed
-                if len(name) > 1 and self.pieces[name].type == Type.NORMAL
-            ]
-            if not unlisted:
-                break
-            for piece in unlisted:
-                piece.type = Type.UNUSED
 
-    def unknown(self) -> Iterator[str]:
-        """The characters of the texts that are not spelt, beginning with the most frequent; without very rare ones."""
-        counts = Counter[str]()
-        for name, number in self.counts.items():
-            for character in name:
-                counts[character] += number
-        ordered = counts.most_common()
-        unspelt = {*"".join(self.counts.keys() - self.listed)} - {*RESERVED, *PLACEHOLDER_TOKENS}
-        limit = CHARACTER_COVERAGE * counts.total()
-        before = accumulate((number for _, number in ordered), initial=0)
-        for (character, _), number in zip(ordered, before, strict=False):
-            if character in unspelt and number < limit:
-                yield character
+def _unknown(counts: Counter[str], listed: Collection[str]) -> Iterator[str]:
+    """The characters of pieces that are not listed, beginning with the most frequent; without very rare ones."""
+    characters = Counter[str]()
+    for name, number in counts.items():
+        for character in name:
+            characters[character] += number
+    unspelt = {*"".join(counts.keys() - listed)} - {*RESERVED, *PLACEHOLDER_TOKENS}
+    before = 0
+    for character, number in characters.most_common():
+        if character in unspelt and before < CHARACTER_COVERAGE * characters.total():
+            yield character
+        before += number
 
-    def with_characters(self, characters: Iterable[str]) -> bytes:
-        """The model with a piece for each of these characters."""
-        normal = (piece.score for piece in self.proto.pieces if piece.type == Type.NORMAL)
-        score = min(normal) - BELOW_ALL
-        for character in characters:
-            piece = self.pieces.get(character)
-            if piece is None:
-                self.proto.pieces.add(piece=character, score=score, type=Type.NORMAL)
-            elif piece.type == Type.UNUSED:
-                piece.type = Type.NORMAL
-                piece.score = score
-        model: bytes = self.proto.SerializeToString()
-        return model
+
+def _with_characters(proto: ModelProto, characters: Iterable[str]) -> bytes:
+    """The model with a piece for each of these characters."""
+    known = {piece.piece: piece for piece in proto.pieces}
+    score = min(piece.score for piece in known.values() if piece.type == Type.NORMAL) - BELOW_ALL
+    for character in characters:
+        piece = known.get(character)
+        if piece is None:
+            proto.pieces.add(piece=character, score=score, type=Type.NORMAL)
+        elif piece.type == Type.UNUSED:
+            piece.type = Type.NORMAL
+            piece.score = score
+    model: bytes = proto.SerializeToString()
+    return model
