@@ -266,12 +266,7 @@ def validate(training: Training) -> None:
         "validation",
         step=state.step,
         epoch=state.epoch,
-        perplexity=result.perplexity,
-        **{
-            name: value
-            for name, value in result._asdict().items()
-            if name != "perplexity" and value is not None
-        },
+        **{name: value for name, value in result._asdict().items() if value is not None},
         seconds=state.seconds,
     )
     best = " – the best so far" if state.best_step == state.step and cost < math.inf else ""

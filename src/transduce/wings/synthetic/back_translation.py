@@ -29,7 +29,7 @@ from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import MANIFEST, make_folder, write_text
 from transduce.text.holdout import normalised
-from transduce.text.identify import foreign_share, share_of_wrong_texts
+from transduce.text.identify import share_of_wrong_texts, warn_of_language
 from transduce.text.languages import Direction
 from transduce.text.multilingual import without_labels
 from transduce.text.pairs import Pair
@@ -189,12 +189,7 @@ def _check_language(lines: Sequence[str], data: DataConfig, files: Sequence[str]
             "Name text in the target language.",
             "monolingual",
         )
-    share, other = foreign_share(lines, data.target)
-    if share:
-        log(
-            f"Warning: {', '.join(files)}: {share:.0%} of the lines look like '{other}', but the target language is "
-            f"'{data.target}'."
-        )
+    warn_of_language(f"the lines of {', '.join(files)}", lines, data.target, ())
 
 
 def _train_reverse(settings: Settings, data: DataConfig, folder: Path) -> Path:

@@ -15,7 +15,7 @@ from pathlib import Path
 from transduce import model_folder
 from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.config.settings import COMMAND_LINE, FROM_SIZES, Settings
-from transduce.decoding.directions import directions_of
+from transduce.decoding.directions import directions_of, with_known_codes
 from transduce.preparation.passes import check_rereadable, read_corpus, text_files
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Prepared
@@ -38,7 +38,7 @@ from transduce.text.plain import read_lines, without_byte_order_mark
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.distributed import check_single_process
 from transduce.training.origin import with_origin
-from transduce.training.start import leftovers, with_known_languages
+from transduce.training.start import leftovers
 from transduce.wings.synthetic.translations import check_plain, to_jsonl, translate_lines
 
 MIN_TRANSLATED = 3_000  # lines; at least as many as there are new pairs
@@ -51,7 +51,7 @@ def with_remembered(settings: Settings, out: Path, init: Path, files: Sequence[s
 
     See `_repeated` for the files. Raises UserError if they are unusable.
     """
-    inherited = with_origin(with_known_languages(settings, init), init, False)[0]
+    inherited = with_origin(settings, init, False)[0]
     prepared, is_translated = _repeated(inherited, inherited.config().data, out, init, files)
     facts = prepared.facts
     if not facts.held_out:
@@ -135,29 +135,29 @@ def _sorted(
 
     `default` is the language of texts whose names have none. Raises UserError for unknown languages.
     """
-    sources = [each.source for each in known]
-    codes = {*chain.from_iterable(known)}
+    ways = [*known, *(each.reverse for each in known)]
+    languages = ",".join(known[0])
+    is_clear = {*ways} == {known[0], known[0].reverse}
     names = Counter(split_name(file)[0] for file in files)
     aligned = list[str]()
     texts: dict[str, list[str]] = {}
     for file in files:
         name, code = split_name(file)
-        is_bilingual = format_of(file).is_bilingual or Path(file).is_dir()
         if is_multilingual([file]) or names[name] > 1:
             aligned.append(file)
-        elif is_bilingual:
-            is_clear = len(codes) == len(known[0])
-            aligned.append(f"{','.join(known[0])}={file}" if is_clear else file)
+        elif format_of(file).is_bilingual or Path(file).is_dir():
+            aligned.append(f"{languages}={file}" if is_clear else file)
         else:
             check_plain([file], "remember")
-            language = _code(code or default, sources, file)
-            texts.setdefault(language, []).append(file)
+            source = _source(code or default, [each.source for each in known], file)
+            texts.setdefault(source, []).append(file)
     corpora = []
-    for its, languages in bilingual_corpora(aligned):
-        which = " and ".join(its)
-        own = Direction(*(_code(code, sorted(codes), which) for code in languages))
-        if {own, own.reverse}.isdisjoint(known):
-            log(f"{which}: not repeated, since the model has no direction {own} or {own.reverse}.")
+    for its, codes in bilingual_corpora(aligned):
+        own = with_known_codes(ways, *codes)
+        if own not in ways:
+            log(
+                f"{' and '.join(its)}: not repeated, since the model has no direction {own} or {own.reverse}."
+            )
             continue
         if own not in known and not format_of(its[0]).is_bilingual:  # two texts can change places
             own, its = own.reverse, its[::-1]
@@ -171,17 +171,17 @@ def _sorted(
     return corpora, texts
 
 
-def _code(code: str, known: Sequence[str], file: str) -> str:
-    """The language among `known` that a code stands for; raises UserError if there is none."""
-    found = nearest_code(code, known)
+def _source(code: str, sources: Sequence[str], file: str) -> str:
+    """The source language that a code stands for; raises UserError if there is none."""
     if not code:
         raise UserError(
             f"The language of {file} is unknown.", "Write it into the name, as in text.en."
         )
+    found = nearest_code(code, sources)
     if not found:
         raise UserError(
             f"{file}: text to repeat in '{code}', which is none of the model's languages "
-            f"{', '.join(dict.fromkeys(known))}.",
+            f"{', '.join(dict.fromkeys(sources))}.",
             "Name text in one of these.",
             "remember",
         )
