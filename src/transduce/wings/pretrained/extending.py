@@ -15,9 +15,8 @@ from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.learning import CHARACTER_COVERAGE, RESERVED
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import LANGUAGE_TAG, OWN_TAG
-from transduce.wings.pretrained.trimming import piece_counts
+from transduce.wings.pretrained.trimming import Type, piece_counts, splitting
 
-Type = ModelProto.SentencePiece
 # A unigram model scores unknown characters 10 below all pieces. If new pieces score less, no other text is split
 # differently. BPE never merges them, so their scores don't matter there.
 BELOW_ALL = 11.0
@@ -34,7 +33,7 @@ def extended(
     tags = [form.format(language) for language in languages if not tokenizer.tag_of(language)]
     listed = tokenizer.target.all_pieces()
     sides = {side.model: side.threads for side in (tokenizer.target, tokenizer.source)}
-    protos = {model: _splitting(model, {*listed}) for model in sides}
+    protos = {model: splitting(model, listed) for model in sides}
     counts = [piece_counts(proto.SerializeToString(), texts) for proto in protos.values()]
     unknown = chain.from_iterable(_unknown(each, {*listed}) for each in counts)
     characters = [*dict.fromkeys(unknown)][:extra]
@@ -45,15 +44,6 @@ def extended(
     }
     target, source = (made[side.model] for side in (tokenizer.target, tokenizer.source))
     return Tokenizer(target, None if source is target else source, tokenizer.quotes)
-
-
-def _splitting(model: bytes, listed: Collection[str]) -> ModelProto:
-    """A SentencePiece model that splits its pieces that are not listed."""
-    proto = ModelProto.FromString(model)
-    for piece in proto.pieces:
-        if piece.type == Type.NORMAL and len(piece.piece) > 1 and piece.piece not in listed:
-            piece.type = Type.UNUSED
-    return proto
 
 
 def _unknown(counts: Counter[str], listed: Collection[str]) -> Iterator[str]:

@@ -10,11 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import islice
 
+from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
+
 from transduce.system.errors import UserError
 from transduce.tokens.imported_vocabulary import readable
 from transduce.tokens.normalization import composed
 from transduce.tokens.vocabulary import SPACE, open_model
 
+Type = ModelProto.SentencePiece
 TEXTS_AT_ONCE = 10_000
 
 
@@ -25,14 +28,8 @@ def trimmed(model: bytes, texts: Sequence[str], size: int) -> bytes:
     pieces of these scripts in the order of the vocabulary, which begins with the most frequent ones. Raises UserError
     if there is no text, or if the characters alone are more than `size`.
     """
-    from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
-
-    proto = ModelProto.FromString(model)
-    normal = {
-        piece.piece: piece
-        for piece in proto.pieces
-        if piece.type == ModelProto.SentencePiece.NORMAL
-    }
+    pieces = ModelProto.FromString(model).pieces
+    normal = dict.fromkeys(piece.piece for piece in pieces if piece.type == Type.NORMAL)
     scripts = {script(character) for text in texts for character in text}
     known = {piece for piece in normal if {*map(script, piece)} <= {*scripts, ""}}
     characters = {piece for piece in known if len(piece.strip(SPACE)) <= 1}
@@ -50,12 +47,18 @@ def trimmed(model: bytes, texts: Sequence[str], size: int) -> bytes:
         piece for piece, _ in piece_counts(model, texts).most_common() if piece in normal
     ]
     order = dict.fromkeys([*sorted(characters), *by_frequency, *filter(known.__contains__, normal)])
-    used = {*list(order)[:size]}
-    for name, piece in normal.items():
-        if name not in used:
-            piece.type = ModelProto.SentencePiece.UNUSED
-    trimmed_model: bytes = proto.SerializeToString()
+    trimmed_model: bytes = splitting(model, [*order][:size]).SerializeToString()
     return trimmed_model
+
+
+def splitting(model: bytes, used: Iterable[str]) -> ModelProto:
+    """The SentencePiece model that splits all pieces except those in `used`."""
+    proto = ModelProto.FromString(model)
+    names = {*used}
+    for piece in proto.pieces:
+        if piece.type == Type.NORMAL and piece.piece not in names:
+            piece.type = Type.UNUSED
+    return proto
 
 
 def piece_counts(model: bytes, texts: Iterable[str]) -> Counter[str]:
