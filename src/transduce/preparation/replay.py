@@ -3,8 +3,9 @@
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +36,37 @@ OLD_TOKENS = (
 GENERAL_PAIRS = 500  # old validation pairs on which a fine-tuned model is measured
 
 
-class Replay(NamedTuple):
-    """The old corpora of data.replay that are trained on again, and the old validation pairs."""
+@dataclass(frozen=True)
+class Old:
+    """Old corpora that are trained on again, and old validation pairs."""
 
-    # Numbers of the corpora in data.replay that the new corpus does not contain.
-    corpora: Sequence[int]
+    corpora: Sequence[int]  # their numbers in `prepared`
     prepared: Prepared
-    valid: Sequence[Pair]  # validation pairs with their directions
+    valid: Sequence[Pair]
+
+    def stores(self) -> list[TokenStore]:
+        return [TokenStore(store_path(self.prepared.folder, corpus)) for corpus in self.corpora]
+
+    def extended(self, facts: Facts, factor: float) -> Facts:
+        """The facts of a new corpus with those of the old corpora, whose weights are multiplied by `factor`."""
+        old = self.prepared.facts
+
+        def chosen(values: Sequence[Any]) -> list[Any]:
+            return [values[corpus] for corpus in self.corpora]
+
+        return dataclasses.replace(
+            facts,
+            corpora=facts.corpora + chosen(old.corpora),
+            files=facts.files + chosen(old.files),
+            weights=facts.weights + [weight * factor for weight in chosen(old.weights)],
+            languages=facts.languages + chosen(old.pair_languages),
+        )
+
+
+@dataclass(frozen=True)
+class Replay(Old):
+    """The old corpora of data.replay that the new corpus does not contain, and pairs with their directions."""
+
     repeats: float  # how often the corpora are repeated, to balance the back-translations that are left out
 
     @classmethod
@@ -50,22 +75,22 @@ class Replay(NamedTuple):
         prepared = open_prepared(Path(data.replay))
         facts = prepared.facts
         named = [(_paths(each.files), {each.source, each.target}) for each in data.corpora]
+        corpora = list[int]()
+        has_synthetic = False
         old = zip(facts.corpora, facts.pair_languages, strict=True)
-        corpora = [
-            i
-            for i, (files, languages) in enumerate(old)
-            if (_paths(files), {*languages[:2]}) not in named
-        ]
-        for files in (each for i, each in enumerate(facts.corpora) if i not in corpora):
-            log(f"{' + '.join(files)} is taken from the new corpus, not from {data.replay}.")
-        if synthetic := [i for i in corpora if _is_synthetic(prepared, i)]:
+        for number, (files, languages) in enumerate(old):
+            if (_paths(files), {*languages[:2]}) in named:
+                log(f"{' + '.join(files)} is taken from the new corpus, not from {data.replay}.")
+            elif _is_synthetic(prepared, number):
+                has_synthetic = True
+            else:
+                corpora.append(number)
+        repeats = 1.0
+        if has_synthetic:
             log(
                 f"The back-translated pairs of {data.replay} are not repeated: they are for one direction only."
             )
-            corpora = [i for i in corpora if i not in synthetic]
-        repeats = (
-            max(1.0, min((facts.weights[i] for i in corpora), default=1.0)) if synthetic else 1.0
-        )
+            repeats = max(1.0, min((facts.weights[number] for number in corpora), default=1.0))
         valid = [
             pair._replace(direction=pair.direction or facts.directions[0])
             for pair in prepared.valid()
@@ -94,8 +119,7 @@ class Replay(NamedTuple):
 
     def write_stores(self, folder: Path, first: int, tokenizer: Tokenizer) -> None:
         """Encode the corpora with an extended vocabulary, for the prepared corpus `folder`, numbered from `first`."""
-        for number, corpus in enumerate(self.corpora, first):
-            store = TokenStore(store_path(self.prepared.folder, corpus))
+        for number, store in enumerate(self.stores(), first):
             if tokenizer.is_imported:  # it keeps the ids of old texts, and decoding would lose text
                 pairs = _copied(store, np.arange(len(store)))
             else:
@@ -104,16 +128,12 @@ class Replay(NamedTuple):
 
     def extend(self, facts: Facts, _: Sequence[TokenStore]) -> Facts:
         """Add the corpora to the facts of a new corpus."""
-        weights = [self.prepared.facts.weights[corpus] / self.repeats for corpus in self.corpora]
-        return _with_corpora(facts, self.prepared.facts, self.corpora, weights)
+        return self.extended(facts, 1 / self.repeats)
 
 
-class Remembered(NamedTuple):
-    """The old corpora of data.remember, from which a fine-tuning repeats pairs."""
-
-    corpora: Sequence[int]  # numbers of the corpora of data.remember that are repeated
-    prepared: Prepared
-    valid: Sequence[Pair]  # old validation pairs, on which the fine-tuned model is measured
+@dataclass(frozen=True)
+class Remembered(Old):
+    """The old corpora of data.remember, and pairs on which the fine-tuned model is measured."""
 
     @classmethod
     def open(cls, data: DataConfig) -> Self:
@@ -138,7 +158,7 @@ class Remembered(NamedTuple):
         The stores are numbered from `first`. `pairs` is the number of new pairs.
         """
         write_valid(folder, self.valid, GENERAL_FILE)
-        stores = [TokenStore(store_path(self.prepared.folder, corpus)) for corpus in self.corpora]
+        stores = self.stores()
         wanted = max(MIN_REMEMBERED, REMEMBERED_PER_PAIR * pairs)
         share = min(1.0, wanted / max(1, sum(map(len, stores))))
         for number, store in enumerate(stores, first):
@@ -148,31 +168,13 @@ class Remembered(NamedTuple):
 
     def extend(self, facts: Facts, stores: Sequence[TokenStore]) -> Facts:
         """Add the corpora to the facts of a new corpus with these `stores`. See OLD_TOKENS."""
-        weights = [self.prepared.facts.weights[corpus] for corpus in self.corpora]
+        weights = self.extended(facts, 1.0).weights
         tokens = [
             weight * int(store.target.lengths.sum())
-            for weight, store in zip([*facts.weights, *weights], stores, strict=True)
+            for weight, store in zip(weights, stores, strict=True)
         ]
         own = len(facts.weights)
-        factor = OLD_TOKENS * sum(tokens[:own]) / max(1, sum(tokens[own:]))
-        scaled = [weight * factor for weight in weights]
-        return _with_corpora(facts, self.prepared.facts, self.corpora, scaled)
-
-
-def _with_corpora(
-    facts: Facts, old: Facts, corpora: Sequence[int], weights: Sequence[float]
-) -> Facts:
-    """The facts with some of the corpora of `old`."""
-    added = {
-        name: getattr(facts, name) + [getattr(old, name)[corpus] for corpus in corpora]
-        for name in ("corpora", "files")
-    }
-    return dataclasses.replace(
-        facts,
-        **added,
-        weights=[*facts.weights, *weights],
-        languages=facts.languages + [old.pair_languages[corpus] for corpus in corpora],
-    )
+        return self.extended(facts, OLD_TOKENS * sum(tokens[:own]) / max(1, sum(tokens[own:])))
 
 
 def _paths(files: Iterable[str]) -> set[Path]:
