@@ -132,7 +132,7 @@ def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
     return settings.under(FILE_NAMES, named) if agrees else settings
 
 
-def _languages(settings: Settings, train: Sequence[str]) -> Direction:
+def corpus_languages(settings: Settings, train: Sequence[str]) -> Direction:
     """The languages of a corpus by the options or the file names, or "" for an unknown language."""
     named = with_languages(settings, train)
     return Direction(*(named.get(f"data.{side}", "") for side in Direction._fields)).as_codes
@@ -140,7 +140,7 @@ def _languages(settings: Settings, train: Sequence[str]) -> Direction:
 
 def with_direction(settings: Settings, train: Sequence[str], known: Sequence[str]) -> Settings:
     """Add the direction of a bilingual corpus that fine-tunes a model with the directions `known`, if only one fits."""
-    languages = _languages(settings, train)
+    languages = corpus_languages(settings, train)
     direction = languages if all(languages) else None
     if not direction and len(known) == 1:
         direction = Direction.parse(known[0])
@@ -193,7 +193,7 @@ def with_new_languages(
     known = directions_of(trained)
     languages = {code for direction in known for code in direction}
     unnamed = {DataConfig().source, DataConfig().target} & languages
-    first = _languages(settings, train)
+    first = corpus_languages(settings, train)
     named = settings.get("data.directions") or ([str(first)] if all(first) else [])
     new = {code for direction in named for code in Direction.parse(direction)} - languages
     # The codes come from file names: similar codes are not new languages.
@@ -241,7 +241,7 @@ def as_begun(settings: Settings, train: Sequence[str], begun: DataConfig) -> Set
         for name in ("directions", "replay", "source", "target")
     }
     if "data.corpora" in settings:
-        options |= _named(settings, _languages(settings, train))
+        options |= _named(settings, corpus_languages(settings, train))
     return settings.over(FILE_NAMES, options)
 
 

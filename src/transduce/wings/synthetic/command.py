@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from transduce.commands.options import Assignments
 from transduce.commands.prepare import print_prepared, vocabulary_options
-from transduce.commands.recipes import Files, FromCode, ToCode, gather
+from transduce.commands.recipes import Files, FromCode, ToCode, corpus_languages, gather
 from transduce.config.parse import configure
 from transduce.config.schema import DataConfig
 from transduce.config.settings import Settings
@@ -15,7 +15,7 @@ from transduce.decoding.registry import EngineName
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
-from transduce.text.languages import Direction, language_of, languages_of, nearest_code
+from transduce.text.languages import Direction, language_of, nearest_code
 
 if TYPE_CHECKING:
     from transduce.decoding.translator import Translator
@@ -79,7 +79,7 @@ def distill(
     is_imported = translator.tokenizer.is_imported
     has_own = own_vocabulary or (is_imported and not teacher_vocabulary)
     learnt = {} if has_own else vocabulary_options(model, given)
-    directions = _directions(translator, given, train, Direction(source, target))
+    directions = _directions(translator, given, train)
     translators = {name: _teacher(model, translator, each) for name, each in directions.items()}
     taught = next(iter(translators.values())).require_direction()
     teachers = {
@@ -102,20 +102,14 @@ def distill(
 
 
 def _directions(
-    translator: "Translator", given: Settings, train: Sequence[str], named: Direction
+    translator: "Translator", given: Settings, train: Sequence[str]
 ) -> dict[str, Direction]:
-    """The directions of the student, by their names in data.directions, or by "" if it has only one.
-
-    The languages of a single direction are `named`, or else those in the names of the files `train`.
-    """
+    """The directions of the student, by their names in data.directions, or by "" if it has only one."""
     if several := given.get("data.directions"):
         return {name: Direction.parse(name) for name in several}
     unnamed = DataConfig()
     has_codes = Direction(unnamed.source, unnamed.target) not in translator.directions
-    in_names = languages_of(train) if has_codes else None
-    if in_names and not any(named):
-        named = Direction(*in_names).as_codes
-    return {"": named}
+    return {"": corpus_languages(given, train if has_codes else ())}
 
 
 def _teacher(model: Path, translator: "Translator", wanted: Direction) -> "Translator":
