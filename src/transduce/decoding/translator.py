@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from itertools import count, islice, repeat
+from itertools import count, repeat
 from typing import TYPE_CHECKING, Protocol
 
 from transduce.config.commands import option
@@ -37,7 +37,7 @@ from transduce.system.errors import UserError
 from transduce.system.profiling import phase
 from transduce.text.formats import PLAIN_TEXT, TextKind
 from transduce.text.languages import Direction
-from transduce.text.pairs import Pair
+from transduce.text.pairs import Pair, chunks
 from transduce.tokens.normalization import composed
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class Translator(Searcher):
         Each chunk of CHUNK_LINES texts is translated independently of the other chunks.
         """
         stream = zip(lines, kinds or repeat(PLAIN_TEXT), numbers or count(1), strict=False)
-        while chunk := list(islice(stream, CHUNK_LINES)):
+        for chunk in chunks(stream, CHUNK_LINES):
             texts, their_kinds, their_numbers = zip(*chunk, strict=True)
             yield from self._translate(
                 texts, options, their_kinds if kinds else None, their_numbers

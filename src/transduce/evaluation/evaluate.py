@@ -16,7 +16,7 @@ from transduce.evaluation.scores import AUTO, Score, metrics, score
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model_folder import Bundle
 from transduce.text.languages import Direction
-from transduce.text.pairs import Pair, by_direction
+from transduce.text.pairs import Pair, by_direction, spread
 from transduce.tokens.tokenizer import Tokenizer
 
 # Validation sentences translated during training; their BLEU is accurate to about 1.5.
@@ -100,9 +100,7 @@ def _validation(
     """Make a function that validates a model in one direction. `sentences` of the pairs are translated."""
     sources = [pair.source for pair in pairs]
     references = [pair.target for pair in pairs]
-    count = min(sentences, len(pairs))
-    # At equal distances, so that all corpora are represented.
-    some = [pairs[place * len(pairs) // count] for place in range(count)]
+    some = spread(pairs, sentences)  # so that all corpora are represented
     greedy = dataclasses.replace(config.decode, beam_size=1, **PLAIN_SEARCH)
 
     def validate(model: Seq2Seq) -> Validation | None:

@@ -5,7 +5,7 @@
 
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +23,15 @@ from transduce.text.holdout import Part
 from transduce.text.languages import Direction, nearest_code, target_of
 from transduce.text.multilingual import without_labels
 from transduce.text.pair_batch import PairBatch
-from transduce.text.pairs import Origin, Pair, are_documents, are_trees, expand_folders, read_pairs
+from transduce.text.pairs import (
+    Origin,
+    Pair,
+    are_documents,
+    are_trees,
+    chunks,
+    expand_folders,
+    read_pairs,
+)
 from transduce.text.plain import STANDARD_INPUT, read_pieces
 from transduce.text.rules import (
     ALL,
@@ -220,8 +228,7 @@ def with_normalised_texts(
 ) -> Iterator[Pair]:
     """The pairs with the texts that the vocabulary is learnt from, or that the existing `tokenizer` encodes."""
     in_source = tokenizer.normalizer if tokenizer else Normalizer(CURLY_QUOTES)
-    stream = iter(pairs)
-    while chunk := list(islice(stream, CHUNK)):
+    for chunk in chunks(pairs, CHUNK):
         sources = [pair.source for pair in chunk]
         # A multilingual model also learns sources as targets, and a parser has a tag for each word.
         is_composed = data.directions or data.symbols
@@ -280,7 +287,6 @@ def read_part(
     corpus.
     """
     rules = rules_of(data)
-    stream = iter(pairs)
     seen = SeenHashes()
     read = 0
     with StagingWriter(
@@ -288,7 +294,7 @@ def read_part(
         tag=tag,
         with_sentences=bool(data.replay or data.remember) or (not data.valid and data.holdout > 0),
     ) as writer:
-        while chunk := list(islice(stream, CHUNK)):
+        for chunk in chunks(pairs, CHUNK):
             batch = PairBatch([pair.source for pair in chunk], [pair.target for pair in chunk])
             checker = checker or Checker(rules, [column.texts for column in batch.columns])
             _stage(chunk, batch, checker.check(batch), data, seen, writer)

@@ -21,7 +21,7 @@ from transduce.preparation.prepared import (
 )
 from transduce.system.console import log
 from transduce.text.languages import Direction
-from transduce.text.pairs import Pair
+from transduce.text.pairs import Pair, spread
 from transduce.tokens.store import Column, Encoded, TokenStore, write_store
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import pack
@@ -148,9 +148,7 @@ class Remembered(Old):
         valid = [*prepared.valid(), *prepared.general()]
         if data.directions:
             valid = [pair for pair in valid if pair.direction in data.directions]
-        count = min(GENERAL_PAIRS, len(valid))
-        some = [valid[place * len(valid) // count] for place in range(count)]
-        return cls(corpora, prepared, some)
+        return cls(corpora, prepared, spread(valid, GENERAL_PAIRS))
 
     def write_stores(self, folder: Path, first: int, pairs: int) -> None:
         """Write the validation pairs, and some pairs of each corpus, to the prepared corpus `folder`.

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST
@@ -27,6 +27,7 @@ from transduce.text.plain import (
     without_byte_order_mark,
 )
 
+Item = TypeVar("Item")
 # Maximum difference of the numbers of lines of two files, if `lenient`.
 MAX_MISSING_LINES = 20
 LINE_BREAKS = re.compile(r"[\r\n]+")
@@ -48,6 +49,19 @@ class Pair(NamedTuple):
     target: str
     origin: Origin
     direction: str = ""  # such as en-de, for a held-out pair of a multilingual corpus
+
+
+def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Lists of `size` successive items; the last one may be shorter."""
+    stream = iter(items)
+    while chunk := list(islice(stream, size)):
+        yield chunk
+
+
+def spread(items: Sequence[Item], most: int) -> list[Item]:
+    """At most `most` of the items, at equal distances."""
+    count = min(most, len(items))
+    return [items[place * len(items) // count] for place in range(count)]
 
 
 def by_direction(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import count, islice
+from itertools import count
 from typing import NamedTuple
 
 from transduce.config.schema import DecodeConfig
@@ -13,7 +13,7 @@ from transduce.decoding.translator import CHUNK_LINES, Translator
 from transduce.decoding.types import PLAIN_SEARCH, Scored
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
-from transduce.text.pairs import Pair
+from transduce.text.pairs import Pair, chunks
 from transduce.text.tree_symbols import are_of_trees
 from transduce_lab.parsing.brackets import BracketScores, score_brackets, score_trees
 from transduce_lab.parsing.evalb import Parameters
@@ -55,7 +55,7 @@ class Parser:
     def parse(self, lines: Iterable[str]) -> Iterator[Tree | None]:
         """Yield each line's tree, or None for a blank line; raises UserError if the token limit is too low."""
         stream = zip(map(escaped_words, lines), count(1), strict=False)
-        while chunk := list(islice(stream, CHUNK_LINES)):
+        for chunk in chunks(stream, CHUNK_LINES):
             sentences, numbers = zip(*chunk, strict=True)
             # translate_lines would split a sentence that is too long.
             found = self._constrained.translate_sentences(

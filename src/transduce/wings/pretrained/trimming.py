@@ -8,11 +8,11 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import islice
 
 from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
 
 from transduce.system.errors import UserError
+from transduce.text.pairs import chunks
 from transduce.tokens.imported_vocabulary import readable
 from transduce.tokens.normalization import composed
 from transduce.tokens.vocabulary import SPACE, open_model
@@ -65,8 +65,7 @@ def piece_counts(model: bytes, texts: Iterable[str]) -> Counter[str]:
     """How often each piece occurs in texts."""
     processor = open_model(model)
     counts = Counter[str]()
-    stream = iter(texts)
-    while some := list(islice(stream, TEXTS_AT_ONCE)):
+    for some in chunks(texts, TEXTS_AT_ONCE):
         for row in processor.encode([*map(readable, composed(some))], out_type=str):
             counts.update(row)
     return counts

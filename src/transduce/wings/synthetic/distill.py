@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice, repeat
+from itertools import repeat
 from pathlib import Path
 from types import MappingProxyType
 
@@ -20,7 +20,7 @@ from transduce.system.files import digest
 from transduce.system.journal import Value
 from transduce.text.clean import CHUNK, TOO_LONG, Cleaning
 from transduce.text.formats import PLAIN_TEXT
-from transduce.text.pairs import Pair
+from transduce.text.pairs import Pair, chunks
 from transduce.text.rules import PLACEHOLDERS_DIFFER
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.synthetic.rewriting import prepare_rewritten
@@ -120,7 +120,7 @@ def _fitting(
 ) -> Iterator[Pair]:
     """The pairs whose sources are short enough for data.max_length and for the teachers."""
     max_tokens = min(max_length, translator.max_tokens or max_length)
-    while chunk := list(islice(pairs, CHUNK)):
+    for chunk in chunks(pairs, CHUNK):
         for pair, length in zip(
             chunk, translator.lengths([pair.source for pair in chunk]), strict=True
         ):

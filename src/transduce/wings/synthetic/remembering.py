@@ -34,6 +34,7 @@ from transduce.text.multilingual import (
     split_name,
     without_labels,
 )
+from transduce.text.pairs import spread
 from transduce.text.plain import read_lines, without_byte_order_mark
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.distributed import check_single_process
@@ -196,10 +197,11 @@ def _translate(
     lines = [*dict.fromkeys(filter(str.strip, texts))]
     if not lines:
         raise UserError(f"{' and '.join(files)}: no line has text.", "Name other text.", "remember")
-    number = min(len(lines), number)
-    some = [lines[place * len(lines) // number] for place in range(number)]
+    some = spread(lines, number)
     journal = folder / f"{direction}.translations.jsonl"
-    task = f"Translating {number:,} lines to repeat from {direction.source} to {direction.target},"
+    task = (
+        f"Translating {len(some):,} lines to repeat from {direction.source} to {direction.target},"
+    )
     pairs = translate_lines(some, init, direction, journal, task)
     if not pairs:
         raise UserError(

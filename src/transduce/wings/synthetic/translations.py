@@ -5,7 +5,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
 from transduce import model_folder
@@ -21,7 +21,7 @@ from transduce.text import rules
 from transduce.text.clean import CUT_OFF, TOO_LONG
 from transduce.text.formats import format_of
 from transduce.text.languages import Direction
-from transduce.text.pairs import Origin, Pair
+from transduce.text.pairs import Origin, Pair, chunks
 from transduce.training.corpus import joined_licences
 
 FAULTS = {  # flag of a translation that is not trained on -> the rule for which it is counted
@@ -116,7 +116,7 @@ def _translations(
     pairs: Iterator[Pair], translate: Translate
 ) -> Iterator[tuple[Pair, Translation]]:
     """Yield each pair with a translation of its source."""
-    while chunk := list(islice(pairs, CHUNK_LINES)):
+    for chunk in chunks(pairs, CHUNK_LINES):
         yield from zip(chunk, translate([pair.source for pair in chunk]), strict=True)
 
 
