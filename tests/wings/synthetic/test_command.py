@@ -71,7 +71,7 @@ def test_options_of_the_search_and_of_the_corpus(teacher, called, tmp_path, caps
         "own_vocabulary": False,
         "vocab_size": 0,
         "keep_original": False,
-        "texts": {"": []},
+        "texts": {},
         "threads": cores(),
     }
     assert (data.source, data.target, data.max_length) == ("de", "en", 30)
@@ -142,9 +142,7 @@ def test_texts_are_translated_from_their_language(teacher, called, tmp_path, cap
     two = *given, "--from", "de,en", "--to", "en,fr"
     called.directions += [Direction("de", "fr"), Direction("en", "de")]
     assert run(capsys, *two, "--texts", more)[0] == 0
-    assert called.distilled[4]["texts"] == {
-        name: [str(more)] if name.startswith("de-") else [] for name in called.distilled[0]
-    }
+    assert called.distilled[4]["texts"] == {str(more): "de"}
     for text, why in (
         (unnamed, "has none of the source languages de, en"),
         (tmp_path / "a.fr", "has none of the source languages"),
@@ -155,7 +153,7 @@ def test_texts_are_translated_from_their_language(teacher, called, tmp_path, cap
         status, _, said = run(capsys, *two, "--texts", text)
         assert status == 2 and why in said, said
     assert run(capsys, *given, "--from", "en", "--to", "de", "--texts", unnamed, more)[0] == 0
-    assert called.distilled[4]["texts"] == {"": [str(unnamed), str(more)]}
+    assert called.distilled[4]["texts"] == dict.fromkeys([str(unnamed), str(more)], "en")
     status, _, said = run(capsys, *given, "--from", "en", "--to", "de", "--texts", more)
     assert "100% of the lines of" in said and "look like de, not en" in said
 

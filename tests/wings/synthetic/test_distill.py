@@ -188,7 +188,7 @@ def test_a_student_learns_what_the_teacher_says_in_each_direction(imported, tmp_
     assert found.tokenizer.decode(found.tokenizer.encode_target(texts)) == texts
     more = tmp_path / "more.de"
     more.write_text("".join(f"{target}\n" for _, target in TEXTS[:9]))
-    given = {"keep_original": True, "texts": {"de-en": [str(more)]}}
+    given = {"keep_original": True, "texts": {str(more): "de"}}
     again = taught(data, imported, tmp_path / "again", **given)
     of_more = [pair for pair in learnt(found) if pair[0] in more.read_text().split("\n")]
     both = [*learnt(found), *TEXTS, *((target, source) for source, target in TEXTS), *of_more]

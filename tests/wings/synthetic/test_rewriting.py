@@ -88,7 +88,7 @@ def test_lines_of_a_text_are_sources_of_their_direction(tmp_path):
     more = ["new one", "", TEXTS[0][0].upper(), *(en for en, _ in TEXTS)]
     (tmp_path / "more.en").write_text("\ufeff" + "".join(f"{line}\n" for line in more))
     rewrites = spelt("en-de") | spelt("de-en")
-    texts = {"en-de": [str(tmp_path / "more.en")]}
+    texts = {str(tmp_path / "more.en"): "en"}
     given = {"vocab_size": lambda _: 300, "texts": texts}
     found = prepare_rewritten(data, tmp_path / "data", rewrites, **given)
     held_out = {pair.source for pair in found.valid() if pair.direction == "en-de"}
@@ -98,7 +98,7 @@ def test_lines_of_a_text_are_sources_of_their_direction(tmp_path):
     assert found.tokenizer.decode(rows) == wanted
     assert {each.tags for each in found.mixture.stores[:1]} == {view.tags}
     assert found.facts.languages[2] == ["en", "de", "one-way"]
-    assert found.facts.files[2] == found.facts.corpora[2] == texts["en-de"]
+    assert found.facts.files[2] == found.facts.corpora[2] == [*texts]
 
 
 def test_held_out_pairs_keep_their_texts_in_each_direction(tmp_path):

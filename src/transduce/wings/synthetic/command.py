@@ -1,7 +1,7 @@
 """`transduce distill`."""
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -127,8 +127,8 @@ def _teacher(model: Path, translator: "Translator", wanted: Direction) -> "Trans
     return translator.direct(choose_direction(translator.directions, *wanted))
 
 
-def _texts(files: Sequence[str], translators: Mapping[str, "Translator"]) -> dict[str, list[str]]:
-    """The plain text files to translate in each direction. Raises UserError for a file that no direction can read."""
+def _texts(files: Sequence[str], translators: Mapping[str, "Translator"]) -> dict[str, str]:
+    """The language of each plain text file. Raises UserError for a file that no direction of the student can read."""
     from transduce.preparation.passes import check_rereadable
     from transduce.text.identify import warn_of_language
     from transduce.text.plain import read_lines
@@ -136,10 +136,13 @@ def _texts(files: Sequence[str], translators: Mapping[str, "Translator"]) -> dic
 
     check_plain(files, "texts")
     check_rereadable(files, "read several times")
-    directions = {name: each.require_direction() for name, each in translators.items()}
-    languages = {code for direction in directions.values() for code in direction}
-    codes = sorted({direction.source for direction in directions.values()})
-    found: dict[str, list[str]] = {name: [] for name in directions}
+    directions = [
+        Direction.parse(name) if name else each.require_direction()
+        for name, each in translators.items()
+    ]
+    languages = {*chain.from_iterable(directions)}
+    codes = sorted({direction.source for direction in directions})
+    found = {}
     for file in files:
         source = codes[0] if len(codes) == 1 else nearest_code(language_of(file), codes)
         if not source:
@@ -150,7 +153,5 @@ def _texts(files: Sequence[str], translators: Mapping[str, "Translator"]) -> dic
             )
         lines = list(islice(read_lines(file), CHECKED_LINES))
         warn_of_language(f"the lines of {file}", lines, source, languages)
-        for name, direction in directions.items():
-            if direction.source == source:
-                found[name].append(file)
+        found[file] = source
     return found

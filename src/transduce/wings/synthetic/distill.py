@@ -36,7 +36,7 @@ def distill(
     own_vocabulary: bool = False,
     vocab_size: int = 0,
     keep_original: bool = False,
-    texts: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    texts: Mapping[str, str] = MappingProxyType({}),
     threads: int = 1,
 ) -> Prepared:
     """Prepare a corpus of the teachers' translations in the new folder `out`.
@@ -44,9 +44,9 @@ def distill(
     `translators` run the models in the folders `teachers`, one for each of data.directions, or for "" without
     directions. The corpus has the teachers' vocabulary, or an own vocabulary of `vocab_size` pieces, learnt from the
     sources and the translations (0: by the number of pairs). The validation set is not translated. Faulty translations
-    are left out. If `keep_original` is true, the corpus also contains the original pairs. For some directions, `texts`
-    names plain text files with more sources. A repeated call resumes an interrupted one. Raises UserError as `prepare`
-    does, and if the interrupted call had other settings.
+    are left out. If `keep_original` is true, the corpus also contains the original pairs. `texts` maps
+    plain text files with more sources to their languages. A repeated call resumes an interrupted one. Raises UserError
+    as `prepare` does, and if the interrupted call had other settings.
     """
     first = next(iter(translators.values()))
     data = _checked(data, first.tokenizer, own_vocabulary=own_vocabulary)

@@ -3,7 +3,7 @@
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from types import MappingProxyType
 
@@ -48,14 +48,14 @@ def prepare_rewritten(
     *,
     vocab_size: Callable[[int], int],
     tokenizer: Tokenizer | None = None,
-    texts: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    texts: Mapping[str, str] = MappingProxyType({}),
     threads: int = 1,
 ) -> Prepared:
     """Prepare a corpus as `prepare` does, but with the pairs that functions yield for its training pairs.
 
     `rewrites` has a function for each of data.directions, or for "" without directions. Each direction becomes a corpus
     of its own, and its pairs are not used in the other direction. The functions see placeholders as they are. Pairs are
-    masked afterwards. For some directions, `texts` names plain text files with more sources: their pairs have empty
+    masked afterwards. `texts` maps plain text files with more sources to their languages; their pairs have empty
     targets. If `tokenizer` is None, the vocabulary is learnt from the rewritten pairs.
     """
     began = time.monotonic()
@@ -100,7 +100,7 @@ def prepare_rewritten(
 
 
 def _sources(
-    data: DataConfig, staged: Corpora, names: Iterable[str], texts: Mapping[str, Sequence[str]]
+    data: DataConfig, staged: Corpora, names: Iterable[str], texts: Mapping[str, str]
 ) -> Iterator[tuple[str, CorpusConfig, Iterator[Pair]]]:
     """The direction, the options and the pairs of each new corpus: of each corpus of `data`, and of each text."""
     for corpus, parts in zip(data.corpora, staged, strict=True):
@@ -111,8 +111,8 @@ def _sources(
                 one = dataclasses.replace(data, directions=(name,) if name else ())
                 pairs = chain.from_iterable(part.pairs() for part in untagged)
                 yield name, _toward(name, corpus), directed(pairs, languages, one)
-    for name, files in texts.items():
-        for file in files:
+    for name, (file, source) in product(names, texts.items()):
+        if not name or Direction.parse(name).source == source:
             lines = enumerate(without_byte_order_mark(read_lines(file)), 1)
             yield (
                 name,
