@@ -140,19 +140,16 @@ def corpus_languages(settings: Settings, train: Sequence[str]) -> Direction:
 
 def with_direction(settings: Settings, train: Sequence[str], known: Sequence[str]) -> Settings:
     """Add the direction of a bilingual corpus that fine-tunes a model with the directions `known`, if only one fits."""
-    languages = corpus_languages(settings, train)
-    direction = languages if all(languages) else None
-    if not direction and len(known) == 1:
-        direction = Direction.parse(known[0])
     from transduce.preparation.prepared import is_prepared  # imports torch: too slow for --help
 
     if "data.directions" in settings or "data.corpora" not in settings or is_prepared(train):
         return settings
-    if not direction and all(
-        table.get("source") and table.get("target") for table in _tables(settings)
-    ):
-        return settings
-    if not direction:
+    direction = corpus_languages(settings, train)
+    if not all(direction) and len(known) == 1:
+        direction = Direction.parse(known[0])
+    if not all(direction):
+        if all(table.get("source") and table.get("target") for table in _tables(settings)):
+            return settings
         cause = f"The model has the directions {', '.join(known)}, and the languages of the corpus are unknown."
         raise UserError(cause, "Name them.", "data.source", "data.target")
     options: dict[str, Any] = {f"data.{side}": code for side, code in direction._asdict().items()}

@@ -182,15 +182,13 @@ def _compare(directions: dict[str, dict[str, Any]], init: Path) -> None:
     if not old and (its := metrics.get("validation")):
         old = {str(directions_of(trained)[0]): {**its, "bleu": its.get("bleu_greedy")}}
     for name, its in directions.items():
-        if (before := old.get(name)) and None not in (
-            its["validation"]["bleu"],
-            before["bleu"],
-            before["perplexity"],
-        ):
-            its["before"] = {score: before[score] for score in ("perplexity", "bleu")}
+        before = {score: old.get(name, {}).get(score) for score in ("perplexity", "bleu")}
+        now = its["validation"]
+        if None not in (now["bleu"], *before.values()):
+            its["before"] = before
             log(
-                f"{name}: BLEU {before['bleu']:.1f} → {its['validation']['bleu']:.1f} (greedy), perplexity "
-                f"{before['perplexity']:.2f} → {its['validation']['perplexity']:.2f}"
+                f"{name}: BLEU {before['bleu']:.1f} → {now['bleu']:.1f} (greedy), perplexity "
+                f"{before['perplexity']:.2f} → {now['perplexity']:.2f}"
             )
 
 

@@ -14,7 +14,7 @@ from command_line import run
 from corpora import TINY, reverse_texts, spelt
 from models import make_model
 from transduce import model_folder
-from transduce.config.schema import CorpusConfig, DataConfig
+from transduce.config.schema import DataConfig
 from transduce.config.settings import CALLER, Settings
 from transduce.preparation.aggregate import extend_vocabulary
 from transduce.preparation.prepared import Prepared, open_prepared
@@ -194,10 +194,11 @@ def test_separate_vocabularies_are_refused_before_a_text_is_translated(place, tm
     assert not (tmp_path / "out").exists()
 
 
-def test_a_new_corpus_is_read_twice():
-    data = DataConfig(corpora=(CorpusConfig(("-",)),))
+def test_a_new_corpus_is_read_twice(place, tmp_path):
+    settings = Settings(CALLER, {"data.corpora": [{"files": ["-"]}]})
+    files = [str(place / "general.en")]
     with pytest.raises(UserError, match="can't be read twice"):
-        remembering._num_pairs(data)
+        remembered_directions(settings, tmp_path, place / "model", files, [])
 
 
 def test_a_new_source_language_has_a_tag_too(place):

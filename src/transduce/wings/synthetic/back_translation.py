@@ -207,18 +207,14 @@ def _train_reverse(settings: Settings, data: DataConfig, folder: Path) -> Path:
         "data.source": data.target,
         "data.target": data.source,
         "data.corpora": corpora,
+        # The swapped files are no documents.
+        "data.placeholders": with_placeholders(data, None).placeholders,
     }
-    swapped["data.placeholders"] = with_placeholders(
-        data, None
-    ).placeholders  # the swapped files are no documents
-    for name, files in (
-        ("valid", data.valid),
-        ("test", data.test if reads_test(data.rules) else ()),
-    ):
+    sets = {"valid": data.valid, "test": data.test if reads_test(data.rules) else ()}
+    for name, files in sets.items():
         if files:
-            swapped[f"data.{name}"] = (
-                _swapped(CorpusConfig(files), data, folder / f"reversed-{name}.jsonl"),
-            )
+            path = folder / f"reversed-{name}.jsonl"
+            swapped[f"data.{name}"] = (_swapped(CorpusConfig(files), data, path),)
     if (reverse / MANIFEST).exists():
         return reverse
     log(f"Step 1 of 3: a model from {data.target} to {data.source}, in {reverse}")

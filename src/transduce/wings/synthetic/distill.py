@@ -75,10 +75,9 @@ def distill(
                 yield pair._replace(target=event["text"])
 
     with file_lock(path.with_suffix(".lock"), f"Another process is distilling into {out}."):
-        begun = begin(path, call)
         if is_prepared([str(out)]):  # an earlier call was killed when the corpus was complete
-            begun = iter(())  # closes the file
             path.unlink(missing_ok=True)
+        begun = begin(path, call)
         prepared = prepare_rewritten(
             data,
             out,

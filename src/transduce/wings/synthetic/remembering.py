@@ -104,7 +104,9 @@ def _repeated(
     make_folder(folder)
     with file_lock(folder / LOCK, f"Another process works in {folder}."):
         if to_translate:
-            pairs = _num_pairs(settings.config().data)
+            new = settings.config().data
+            check_rereadable(text_files(new), "read twice")  # now, and by the training
+            pairs = sum(1 for corpus in new.corpora for _ in read_corpus(corpus, new))
             number = max(MIN_TRANSLATED, pairs // len(to_translate))
             corpora += [
                 _translate(texts[each.source], each, number, init, folder) for each in to_translate
@@ -213,9 +215,3 @@ def _translate(
     path = folder / f"{direction}.jsonl"
     write_text(path, to_jsonl(pairs))
     return BilingualCorpus((str(path),), direction)
-
-
-def _num_pairs(data: DataConfig) -> int:
-    """The number of pairs of the new corpora, which the training reads again."""
-    check_rereadable(text_files(data), "read twice")
-    return sum(1 for corpus in data.corpora for _ in read_corpus(corpus, data))
