@@ -22,7 +22,7 @@ from transduce.system.errors import UserError
 from transduce.text.languages import Direction
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.synthetic import remembering
-from transduce.wings.synthetic.remembering import _sorted, remembered_directions
+from transduce.wings.synthetic.remembering import _sorted, remembered_directions, with_remembered
 
 OPTIONS = {name: value for name, value in TINY.items() if name.startswith(("train.", "decode."))}
 OPTIONS |= {"train.steps": 4, "train.save_every": 2, "train.validate_every": 2}
@@ -221,6 +221,17 @@ def test_lines_are_shared_among_the_directions(place, tmp_path, monkeypatch, cap
         ["de", "en"],
         ["en", "fr"],
     ]
+
+
+def test_a_fine_tuning_in_several_directions_repeats_text_in_each(place, tmp_path):
+    files = [str(place / "general.en"), str(place / "general.de")]
+    corpora = [{"files": files, "source": "en", "target": "de"}]
+    settings = Settings(CALLER, {"data.corpora": corpora, "data.directions": ("en-de", "de-en")})
+    texts = [str(place / "new.en"), str(place / "news.de")]
+    tuned = with_remembered(settings, tmp_path, place / "model", texts)
+    prepared = open_prepared(Path(tuned["data.remember"]))
+    assert prepared.facts.directions == ["en-de", "de-en"]
+    assert prepared.facts.pair_languages == [["en", "de"], ["de", "en"]]
 
 
 @pytest.mark.parametrize(
