@@ -19,6 +19,7 @@ from transduce.decoding.confidence import Confidence, scored_translation
 from transduce.decoding.directions import Scores, choose_direction, choose_pivot, with_known_codes
 from transduce.decoding.pivot import relay
 from transduce.decoding.ranking import rank
+from transduce.decoding.recall import recall
 from transduce.decoding.repetition import find_loops
 from transduce.decoding.searcher import Searcher
 from transduce.decoding.types import (
@@ -29,6 +30,7 @@ from transduce.decoding.types import (
     Sentences,
     Term,
     Translation,
+    TranslationMemory,
     TranslationOptions,
     as_list,
     as_terms,
@@ -204,6 +206,8 @@ class Translator(Searcher):
         kinds: Sequence[TextKind] | None,
         numbers: Sequence[int],
     ) -> list[Translation]:
+        if options.translation_memory:
+            return self._recalled(options.translation_memory, texts, options, kinds, numbers)
         if self.hops:
             return relay(
                 self.hops,
@@ -232,6 +236,24 @@ class Translator(Searcher):
         )
         translations.update(zip(others, whole, strict=True))
         return [translations[i] for i in range(len(texts))]
+
+    def _recalled(
+        self,
+        memory: TranslationMemory,
+        texts: Sequence[str],
+        options: TranslationOptions,
+        kinds: Sequence[TextKind] | None,
+        numbers: Sequence[int],
+    ) -> list[Translation]:
+        """Translate the texts that the translation memory does not hold."""
+        found = recall(memory, texts, str(self.require_direction()), kinds)
+        translations = self._translate(
+            [texts[i] for i in found.others],
+            options._replace(translation_memory=None),
+            kinds and [kinds[i] for i in found.others],
+            [numbers[i] for i in found.others],
+        )
+        return found.with_translations(translations)
 
     def _with_copied_text(self, texts: Sequence[str]) -> set[int]:
         """The indices of the texts without words, and of texts with symbols that the model can't translate."""

@@ -25,6 +25,7 @@ MAX_FORM_FIELDS = 1000
 MAX_NAME_CHARACTERS = 64  # maximum for the name of a model, a language or a content type
 Code = Annotated[str, Field(max_length=MAX_NAME_CHARACTERS)]
 MODEL_HELP = "name of the model that translates; without a name: the default model; also as a header, X-Model: NAME"
+MEMORY_HELP = "use the server's translation memory, if it has one"
 GLOSSARY_HELP = "source terms and their required translations, as a JSON object"
 Fields = TypeVar("Fields", bound=BaseModel)
 JsonObject = dict[str, Any]
@@ -52,6 +53,7 @@ class Upload(BaseModel):
     target: Code = Field(description="language code")
     glossary: dict[str, str] = Field({}, description=GLOSSARY_HELP)
     model: Code = Field("", description=MODEL_HELP)
+    memory: bool = Field(True, description=MEMORY_HELP)
 
 
 class Texts(BaseModel):
@@ -76,6 +78,17 @@ class Texts(BaseModel):
         None, ge=1, description="hypotheses kept per sentence; 1: greedy search"
     )
     glossary: dict[str, str] = Field({}, description=GLOSSARY_HELP)
+    model: Code = Field("", description=MODEL_HELP)
+    memory: bool = Field(True, description=MEMORY_HELP)
+
+
+class Suggestion(BaseModel):
+    """The fields of POST /suggest."""
+
+    q: str = Field(description="the text that was translated")
+    s: str = Field(description="the translation that a person suggests")
+    source: Code = Field(description="language code of q")
+    target: Code = Field(description="language code of s")
     model: Code = Field("", description=MODEL_HELP)
 
 
@@ -292,6 +305,11 @@ def columns(found: list[Translation], asked: Texts, can_align: bool) -> dict[str
                 [{"text": hop.text, "score": round(hop.score, 4)} for hop in each.hops]
                 for each in found
             ]
+    if any(each.matches for each in found):
+        values["matches"] = [
+            [match._asdict() | {"score": round(match.score, 4)} for match in each.matches]
+            for each in found
+        ]
     if asked.alignment and can_align and asked.format != "html":
         values["alignment"] = [[link._asdict() for link in each.links] for each in found]
     return values
