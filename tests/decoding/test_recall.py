@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from transduce.decoding.plan import Plan
 from transduce.decoding.recall import recall
-from transduce.decoding.types import PLAIN, MemoryMatch, Translation
+from transduce.decoding.types import PLAIN, MemoryMatch, Translation, TranslationOptions
 from transduce.text.formats import MARKUP_TEXT, PLAIN_TEXT
 
 
@@ -55,3 +56,15 @@ def test_no_number_of_translations_but_the_right_one_is_accepted() -> None:
 
 def test_a_request_without_a_memory_looks_nothing_up() -> None:
     assert PLAIN.translation_memory is None
+
+
+def test_sentences_of_a_text_are_looked_up_too() -> None:
+    options = TranslationOptions(sentences=True, translation_memory=Known(target="Hund."))
+    plan = Plan(["A cat.\ndog\nA cow."], "en", options=options, direction="en-de")
+    assert [group.places for group in plan.groups] == [[0, 2]]
+    [group] = plan.groups
+    assert group.options.translation_memory is None
+    [found] = plan.assemble(plan.placed([[made("Katze."), made("Kuh.")]]))
+    assert found.text == "Katze.\nHund.\nKuh."
+    assert found.matches == (Known(target="Hund.").match,)
+    assert found.score == -1

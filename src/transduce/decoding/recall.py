@@ -21,12 +21,12 @@ class Recall(NamedTuple):
         """The translations of all texts, given those of `others`."""
         translated = dict(zip(self.others, translations, strict=True))
         return [
-            replace(translated.get(i) or _known(text, its[0]), matches=its)
+            replace(translated.get(i) or known(text, its[0]), matches=its)
             for i, (text, its) in enumerate(zip(self.texts, self.matches, strict=True))
         ]
 
 
-def _known(text: str, match: MemoryMatch) -> Translation:
+def known(text: str, match: MemoryMatch) -> Translation:
     """The translation that the memory holds, between the white space of the text."""
     inner = text.strip()
     before, _, behind = text.partition(inner)
@@ -39,7 +39,7 @@ def recall(
     direction: str,
     kinds: Sequence[TextKind] | None = None,
 ) -> Recall:
-    """Look texts up. In a text with markup, only units without any are found, since a unit is plain text."""
+    """Look texts up. A unit is plain text, so that texts with markup have no matches."""
     matches = memory.matches(texts, direction)
     for i, kind in enumerate(kinds or ()):
         if kind.markup:

@@ -30,7 +30,6 @@ from transduce.decoding.types import (
     Sentences,
     Term,
     Translation,
-    TranslationMemory,
     TranslationOptions,
     as_list,
     as_terms,
@@ -206,8 +205,26 @@ class Translator(Searcher):
         kinds: Sequence[TextKind] | None,
         numbers: Sequence[int],
     ) -> list[Translation]:
-        if options.translation_memory:
-            return self._recalled(options.translation_memory, texts, options, kinds, numbers)
+        if not options.translation_memory:
+            return self._translate_others(texts, options, kinds, numbers)
+        direction = str(self.require_direction())
+        found = recall(options.translation_memory, texts, direction, kinds)
+        others = self._translate_others(
+            [texts[i] for i in found.others],
+            options._replace(translation_memory=None) if self.hops else options,
+            kinds and [kinds[i] for i in found.others],
+            [numbers[i] for i in found.others],
+        )
+        return found.with_translations(others)
+
+    def _translate_others(
+        self,
+        texts: Sequence[str],
+        options: TranslationOptions,
+        kinds: Sequence[TextKind] | None,
+        numbers: Sequence[int],
+    ) -> list[Translation]:
+        """Translate texts that the translation memory does not hold."""
         if self.hops:
             return relay(
                 self.hops,
@@ -236,24 +253,6 @@ class Translator(Searcher):
         )
         translations.update(zip(others, whole, strict=True))
         return [translations[i] for i in range(len(texts))]
-
-    def _recalled(
-        self,
-        memory: TranslationMemory,
-        texts: Sequence[str],
-        options: TranslationOptions,
-        kinds: Sequence[TextKind] | None,
-        numbers: Sequence[int],
-    ) -> list[Translation]:
-        """Translate the texts that the translation memory does not hold."""
-        found = recall(memory, texts, str(self.require_direction()), kinds)
-        translations = self._translate(
-            [texts[i] for i in found.others],
-            options._replace(translation_memory=None),
-            kinds and [kinds[i] for i in found.others],
-            [numbers[i] for i in found.others],
-        )
-        return found.with_translations(translations)
 
     def _with_copied_text(self, texts: Sequence[str]) -> set[int]:
         """The indices of the texts without words, and of texts with symbols that the model can't translate."""
@@ -305,6 +304,7 @@ class Translator(Searcher):
             texts,
             self.language if options.sentences else None,
             options=options,
+            direction=str(self.direction or ""),
             kinds=kinds,
             lengths=lambda some: self.lengths(self._readable(some)),
             max_length=min((limit for limit in limits if limit), default=None),

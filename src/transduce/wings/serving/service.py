@@ -16,7 +16,6 @@ from transduce.decoding.translator import Translator
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
     Translation,
-    TranslationMemory,
     TranslationOptions,
 )
 from transduce.system.errors import UserError
@@ -159,36 +158,28 @@ class Service:
         """
         if not route:
             return [replace(BLANK_TRANSLATION, text=text) for text in texts]
-        if order.options.translation_memory:
-            return await self._recalled(
-                order.options.translation_memory, texts, route, order, kinds
-            )
+        memory = order.options.translation_memory
+        if not memory:
+            return await self._relay(texts, route, order, kinds)
+        direction = str(Direction(*_ends(route)))
+        size = sum(map(len, texts))
+        found = await self._run(size, lambda: recall(memory, texts, direction, kinds))
+        others = [texts[i] for i in found.others]
+        their_kinds = kinds and [kinds[i] for i in found.others]
+        return found.with_translations(await self._relay(others, route, order, their_kinds))
+
+    async def _relay(
+        self, texts: Sequence[str], route: Opened, order: Order, kinds: Sequence[TextKind] | None
+    ) -> list[Translation]:
+        """Translate texts by each model of a route in turn. Only a single model uses the translation memory."""
+        if len(route) > 1:
+            order = order._replace(options=order.options._replace(translation_memory=None))
         translations = []
         for served, options in hops_with_options(route, order.options):
             hop = await self._translate(texts, served, order._replace(options=options), kinds)
             translations.append(hop)
             texts = [each.text for each in hop]
         return joined(translations)
-
-    async def _recalled(
-        self,
-        memory: TranslationMemory,
-        texts: Sequence[str],
-        route: Opened,
-        order: Order,
-        kinds: Sequence[TextKind] | None,
-    ) -> list[Translation]:
-        """Translate the texts that the translation memory does not hold."""
-        direction = str(Direction(*_ends(route)))
-        found = await self._run(
-            sum(map(len, texts)), lambda: recall(memory, texts, direction, kinds)
-        )
-        others = [texts[i] for i in found.others]
-        their_kinds = kinds and [kinds[i] for i in found.others]
-        order = order._replace(options=order.options._replace(translation_memory=None))
-        return found.with_translations(
-            await self.translate(others, route, order, kinds=their_kinds)
-        )
 
     async def _translate(
         self, texts: Sequence[str], served: Served, order: Order, kinds: Sequence[TextKind] | None
