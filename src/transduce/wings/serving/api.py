@@ -236,9 +236,11 @@ async def _suggest(request: Request, service: Service, corrections: Corrections)
         raise UserError(
             "A correction needs two texts.", "Send the text as q, and its translation as s."
         )
-    route = _catalogue(request, service, asked.model).route(asked.source, asked.target)
+    catalogue = _catalogue(request, service, asked.model)
+    source = await _source(asked, service, catalogue)
+    route = catalogue.route(source, asked.target)
     if not route:
-        raise UserError(f"{asked.source} and {asked.target} are the same language.")
+        raise UserError(f"{source} and {asked.target} are the same language.")
 
     async def said() -> str:
         async with service.store.open([route]) as [opened]:
@@ -294,13 +296,18 @@ def _languages(route: Route, source: str) -> list[str]:
     return list(map(payload.code, codes(hop.direction for hop in route) or [source]))
 
 
+async def _source(asked: Asked, service: Service, catalogue: Catalogue) -> str:
+    """The language of the text of a request."""
+    if asked.source != AUTO:
+        return asked.source
+    [detected] = await service.sources([asked.q], catalogue, asked.target)
+    return detected.language
+
+
 async def _draw_attention(request: Request, service: Service) -> Response:
     asked = validate(Asked, await _fields(request, service.limits))
-    source = asked.source
     catalogue = _catalogue(request, service, asked.model)
-    if source == AUTO:
-        [detected] = await service.sources([asked.q], catalogue, asked.target)
-        source = detected.language
+    source = await _source(asked, service, catalogue)
     route = catalogue.route(source, asked.target)
     if len(route) != 1:
         raise UserError(

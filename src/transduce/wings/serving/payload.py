@@ -46,6 +46,12 @@ class Asked(BaseModel):
     model: Code = Field("", description=MODEL_HELP)
 
 
+class Suggestion(Asked):
+    """The fields of POST /suggest: a text and the translation that a person suggests."""
+
+    s: str = Field(description="the translation that q should have")
+
+
 class Upload(BaseModel):
     """The fields of POST /translate_file beside `file`."""
 
@@ -80,16 +86,6 @@ class Texts(BaseModel):
     glossary: dict[str, str] = Field({}, description=GLOSSARY_HELP)
     model: Code = Field("", description=MODEL_HELP)
     memory: bool = Field(True, description=MEMORY_HELP)
-
-
-class Suggestion(BaseModel):
-    """The fields of POST /suggest."""
-
-    q: str = Field(description="the text that was translated")
-    s: str = Field(description="the translation that a person suggests")
-    source: Code = Field(description="language code of q")
-    target: Code = Field(description="language code of s")
-    model: Code = Field("", description=MODEL_HELP)
 
 
 def parse(body: bytes, content_type: str, query: bytes, depth: int) -> JsonObject:
