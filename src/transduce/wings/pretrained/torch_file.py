@@ -1,8 +1,8 @@
 """Reads the tensors of a file that `torch.save` wrote, without running its pickle.
 
 A pickle is a program, which may call any function. Of its steps, only those of STEPS are followed, which fill
-collections. Of its names, only those of KNOWN_NAMES are known, and none is imported: each stands for a function below, or
-for a type of numbers. A tensor is made only after its size has been compared with the size of the file.
+collections. Of its names, only those of KNOWN_NAMES are accepted, and none is imported: each stands for a function
+below, or for a type of numbers. A tensor is made only after its size has been compared with the size of the file.
 
 Both formats are read: zip archives, and the files of torch before 1.6, which hold no checksums.
 """
