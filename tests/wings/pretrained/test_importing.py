@@ -30,6 +30,7 @@ from transduce.wings.export.parity import Parity
 from transduce.wings.formats import FORMATS
 from transduce.wings.phrasebook.examples import phrases
 from transduce.wings.pretrained import importing
+from transduce.wings.pretrained.conversion import output_bias as _output_bias
 from transduce.wings.pretrained.families import MARIAN
 from transduce.wings.pretrained.families import check as _check
 from transduce.wings.pretrained.huggingface_reader import read
@@ -37,7 +38,6 @@ from transduce.wings.pretrained.importing import import_model
 from transduce.wings.pretrained.marian_vocabulary import Vocabulary
 from transduce.wings.pretrained.marian_vocabulary import directions_of as _directions
 from transduce.wings.pretrained.marian_vocabulary import vocabularies as _vocabularies
-from transduce.wings.pretrained.original import output_bias as _output_bias
 from variants import slow
 
 MULTILINGUAL = Pair("ka lo", "", Origin("a test", 0), "en-de")
@@ -170,10 +170,10 @@ def test_a_full_disk_lacks_the_size_of_the_weights(marians, tmp_path, monkeypatc
         ({"eos_token_id": 3}, "eos_token_id is 3"),
         ({"pad_token_id": 3}, "pad_token_id is 3"),
         ({"d_model": None}, "d_model is missing"),
-        ({"d_model": 64}, r"is \d+( x \d+)?, but .* by config\.json"),
+        ({"d_model": 64}, r"is \d+( x \d+)?, but .* by the model's options"),
         (
             {"encoder_ffn_dim": 128, "decoder_ffn_dim": 128},
-            r"fc1\.weight is 64 x 32, but 128 x 32 by config\.json",
+            r"fc1\.weight is 64 x 32, but 128 x 32 by the model's options",
         ),
         ({"decoder_start_token_id": None}, "decoder_start_token_id is None"),
         ({"decoder_start_token_id": -1}, "decoder_start_token_id is -1"),

@@ -42,7 +42,7 @@ def usage(model: Bundle) -> str:
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG001
     """Write the weights, the configuration and the vocabulary to a folder."""
-    save_file(_weights(model), folder / marian.WEIGHTS_FILE, metadata={"format": "pt"})
+    save_file(weights(model), folder / marian.WEIGHTS_FILE, metadata={"format": "pt"})
     for name, content in zip(
         (marian.SOURCE_MODEL, marian.TARGET_MODEL), model.tokenizer.models, strict=True
     ):
@@ -130,7 +130,7 @@ def greedy(
     return outputs
 
 
-def _weights(model: Bundle) -> dict[str, torch.Tensor]:
+def weights(model: Bundle) -> dict[str, torch.Tensor]:
     network = model.model
     own = {name: weight.detach().float().cpu() for name, weight in network.state_dict().items()}
     assert isinstance(network, Transformer)

@@ -29,31 +29,34 @@ NATIVE_ACTIVATIONS = {
     "relu": "relu",
     "swish": "silu",
 }  # Marian's gelu is another function than ours
-# Options that all supported models share, and the values that mean the same.
-FIXED_OPTIONS: dict[str, tuple[object, ...]] = {
-    "type": ("transformer",),
-    # With preprocess "n", Marian's decoder normalises the queries of its self-attention, but not keys and values.
-    "transformer-preprocess": ("",),
-    "transformer-postprocess": ("dan",),
-    "transformer-postprocess-top": ("",),
-    "transformer-decoder-autoreg": ("self-attention",),
-    "transformer-ffn-depth": ("2",),
-    "transformer-decoder-ffn-depth": ("0", "2"),
-    "transformer-decoder-dim-ffn": ("0",),
-    "transformer-train-position-embeddings": ("false",),
-    "transformer-disable-position-embeddings": ("false",),
-    "transformer-alibi-shift": ("false",),
-    "transformer-no-projection": ("false",),
-    "transformer-no-bias": ("false",),
-    "transformer-no-affine": ("false",),
-    "transformer-rnn-projection": ("false",),
-    "transformer-pool": ("false",),
-    "transformer-tied-layers": ([],),
-    "transformer-postprocess-emb": ("d", ""),
-    "lemma-dim-emb": ("0",),
-    "right-left": ("false",),
-    "ulr": ("false",),
-}
+# Options that all supported models share.
+# With preprocess "n", Marian's decoder normalises the queries of its self-attention, but not keys and values.
+FIXED_OPTIONS = """\
+type: transformer
+transformer-preprocess: ""
+transformer-postprocess: dan
+transformer-postprocess-top: ""
+transformer-decoder-autoreg: self-attention
+transformer-ffn-depth: 2
+transformer-decoder-ffn-depth: 0
+transformer-decoder-dim-ffn: 0
+transformer-train-position-embeddings: false
+transformer-disable-position-embeddings: false
+transformer-alibi-shift: false
+transformer-no-projection: false
+transformer-no-bias: false
+transformer-no-affine: false
+transformer-rnn-projection: false
+transformer-pool: false
+transformer-tied-layers:
+  []
+transformer-postprocess-emb: d
+lemma-dim-emb: 0
+right-left: false
+ulr: false
+"""
+# Other values that mean the same.
+SYNONYMS = {"transformer-decoder-ffn-depth": "2", "transformer-postprocess-emb": ""}
 WEIGHT_NAME = re.compile(
     r"model\.(?P<stack>\w+?)\.layers\.(?P<layer>\d+)\.(?P<part>[\w.]+)\.(?P<kind>\w+)"
 )

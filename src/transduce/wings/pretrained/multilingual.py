@@ -5,13 +5,13 @@ import re
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from transduce.system.console import count
 from transduce.system.errors import Hint, UserError
 from transduce.text.languages import Direction, main_language, nearest_code
-from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.vocabulary import LANGUAGE_TAG, OWN_TAG, open_model
+from transduce.wings.pretrained.marian_vocabulary import SPECIAL_NAMES, Vocabulary
 from transduce.wings.pretrained.reading import ANOTHER_COPY, read_json
 
 PIECES_MODEL, VOCABULARY_FILE = "sentencepiece.bpe.model", "vocab.json"
@@ -21,15 +21,10 @@ LANGUAGE_PIECE = re.compile(r"__(\w+)__|([a-z]{2,3}_[A-Z][A-Za-z]{1,3})")
 SHOWN_CODES = 10
 
 
-class Languages(NamedTuple):
-    """The chosen directions, and the row of each of their languages in the embedding."""
-
-    directions: list[Direction]
-    rows: dict[str, int]
-
-
-def choose_languages(folder: Path, title: str, first: int, sources: str, targets: str) -> Languages:
-    """The languages that `sources` and `targets` name, separated by commas.
+def choose_languages(
+    folder: Path, title: str, first: int, sources: str, targets: str
+) -> tuple[list[Direction], dict[str, int]]:
+    """The directions between languages, and the languages' rows; `sources` and `targets` name them, with commas.
 
     `title` is that of the family. `first` is the row of the first language where no file says it. Raises UserError if
     no languages are named, or if the model lacks one.
@@ -56,7 +51,7 @@ def choose_languages(folder: Path, title: str, first: int, sources: str, targets
         raise UserError(
             f"'{sources}' is the source and the target.", "Name another.", "data.target"
         )
-    return Languages(directions, {**chosen[0], **chosen[1]})
+    return directions, {**chosen[0], **chosen[1]}
 
 
 def _code(name: str, rows: Mapping[str, int]) -> str:
@@ -155,9 +150,9 @@ def read_pieces(folder: Path) -> tuple[bytes, dict[str, int]]:
 
 
 def vocabulary(
-    model: bytes, pieces: Mapping[str, int], languages: Mapping[str, int], start: int, *, own: bool
-) -> tuple[ImportedVocabulary, list[int]]:
-    """Our vocabulary with the chosen languages' tags, and the row of each of its tokens.
+    pieces: Mapping[str, int], languages: Mapping[str, int], start: int, *, own: bool
+) -> Vocabulary:
+    """Our vocabulary, with the chosen languages' tags behind the special pieces.
 
     `start` is the row that begins a translation. `own`: each side begins with the tag of its own language.
     """
@@ -165,5 +160,5 @@ def vocabulary(
     special = [SPECIAL_ROWS["<pad>"], start, SPECIAL_ROWS["</s>"], SPECIAL_ROWS["<unk>"]]
     taken = {*SPECIAL_ROWS.values()}
     others = {piece: row for piece, row in pieces.items() if row not in taken}
-    names = ["<pad>", "<s>", "</s>", "<unk>", *map(tag.format, languages), *others]
-    return ImportedVocabulary(model, names), [*special, *languages.values(), *others.values()]
+    names = [*SPECIAL_NAMES, *map(tag.format, languages), *others]
+    return Vocabulary(names, [*special, *languages.values(), *others.values()])

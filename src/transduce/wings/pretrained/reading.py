@@ -1,6 +1,7 @@
-"""Reads the JSON files of a model in Hugging Face's format."""
+"""Reads the files of a model."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,19 +10,38 @@ from transduce.system.errors import Hint, UserError
 ANOTHER_COPY = Hint("Use another copy.")  # the hint for a damaged file
 
 
+def read_bytes(file: Path) -> bytes:
+    """The content of a file. Raises UserError if it is missing or can't be read."""
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise UserError(
+            f"{file} can't be read: {error.strerror}.",
+            "Name a folder with all files of the model.",
+        ) from None
+
+
 def read_json(file: Path, *, is_needed: bool = True) -> dict[str, Any]:
     """The object in a JSON file; an empty one if the file is missing and not needed. Raises UserError otherwise."""
     if not is_needed and not file.exists():
         return {}
     try:
-        value = json.loads(file.read_bytes())
-    except OSError as error:
-        raise UserError(
-            f"{file} can't be read: {error.strerror}.",
-            "Name a folder with a model in Hugging Face's format.",
-        ) from None
+        value = json.loads(read_bytes(file))
     except (ValueError, RecursionError) as error:
         raise UserError(f"{file} can't be read: {error}.", ANOTHER_COPY) from None
     if not isinstance(value, dict):
         raise UserError(f"{file} is damaged: expected a JSON object.", ANOTHER_COPY)
     return value
+
+
+def checked_ids(file: Path, ids: dict[str, int], special: Iterable[str]) -> dict[str, int]:
+    """The ids of the pieces in a file. Raises UserError unless each has its own, and all special pieces have one."""
+    numbers = list(ids.values())
+    if any(type(token) is not int or token < 0 for token in numbers) or len({*numbers}) < len(ids):
+        raise UserError(
+            f"{file}: two pieces share an id, or an id is not a whole number.", ANOTHER_COPY
+        )
+    for name in special:
+        if name not in ids:
+            raise UserError(f"{file}: the piece {name} is missing.", ANOTHER_COPY)
+    return ids
