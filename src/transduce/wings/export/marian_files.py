@@ -117,23 +117,23 @@ def _weights(model: Bundle, rows: list[list[int]]) -> dict[str, Any]:
         marian.TARGET_EMBEDDING: marian_native.TARGET_TABLE,
         marian.SOURCE_EMBEDDING: marian_native.SOURCE_TABLE,
     }
-    weights = dict[str, Any]()
+    weights = dict[str, Tensor]()
     source, target = rows
     for name, weight in huggingface.weights(model).items():
         if name in tables:
             ids = source if name == marian.SOURCE_EMBEDDING else target
-            weights[tables[name]] = _rows(weight, ids, 0.0).numpy()
+            weights[tables[name]] = _rows(weight, ids, 0.0)
         elif name == marian.OUTPUT_BIAS:
-            bias = _rows(weight.T, target, FORBIDDEN_LOGIT).T
-            weights[marian_native.NATIVE_BIAS] = bias.contiguous().numpy()
-        else:
-            weights[marian_native.native_name(name)] = marian_native.to_native(weight)
-    return weights
+            weights[marian_native.NATIVE_BIAS] = _rows(weight.T, target, FORBIDDEN_LOGIT).T
+        else:  # matrices are transposed, and vectors are matrices of one row
+            native = weight.T if weight.dim() > 1 else weight[None]
+            weights[marian_native.native_name(name)] = native
+    return {name: weight.contiguous().numpy() for name, weight in weights.items()}
 
 
 def _rows(matrix: Tensor, ids: list[int], absent: float) -> Tensor:
     """The rows of a matrix at `ids`, and the value `absent` for ABSENT."""
-    return torch.cat((matrix, torch.full((1, matrix.size(1)), absent)))[ids].contiguous()
+    return torch.cat((matrix, torch.full((1, matrix.size(1)), absent)))[ids]
 
 
 def open_runner(folder: Path) -> Runner | None:

@@ -1,15 +1,6 @@
 """The names of weights in Marian's own files, whose matrices are transposed, and the options that go with them."""
 
 import re
-from collections.abc import Iterator
-
-import numpy as np
-from numpy.typing import NDArray
-from torch import Tensor
-
-from transduce.config.schema import ModelConfig
-from transduce.wings.export import marian
-from transduce.wings.export.marian import Entry
 
 # The entry of a .npz file with the options of the model, as YAML text.
 OPTIONS_KEY = "special:model.yml"
@@ -83,12 +74,6 @@ def parse_yaml(text: str) -> Yaml:
     return options
 
 
-def layers(config: ModelConfig) -> Iterator[Entry]:
-    """An Entry for every weight except the embeddings and the output bias."""
-    for entry in marian.layers(config):
-        yield entry._replace(theirs=native_name(entry.theirs))
-
-
 def native_name(name: str) -> str:
     """Marian's name of a weight that has a name in Hugging Face's format."""
     found = WEIGHT_NAME.fullmatch(name)
@@ -106,9 +91,3 @@ def native_name(name: str) -> str:
         return f"{prefix}_{sublayer}_{output}_ln_{kind}"
     attention, projection = part.split(".")
     return f"{prefix}_{SUBLAYERS[attention]}_{letter}{projection[0]}"
-
-
-def to_native(weight: Tensor) -> NDArray[np.float32]:
-    """A weight in Marian's shape: matrices are transposed, and vectors are matrices of one row."""
-    matrix = weight.detach().float().cpu().numpy()
-    return np.ascontiguousarray(matrix.T if matrix.ndim > 1 else matrix[None])

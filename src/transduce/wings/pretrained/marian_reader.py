@@ -14,14 +14,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transduce.system.errors import Hint, UserError
-from transduce.tokens.vocabulary import open_model
+from transduce.system.errors import UserError
 from transduce.wings.export import marian, marian_native
 from transduce.wings.pretrained.conversion import NO_ROW, Table, converted
 from transduce.wings.pretrained.families import MARIAN
 from transduce.wings.pretrained.marian_vocabulary import Vocabulary, directions_of, vocabulary_of
 from transduce.wings.pretrained.original import Original, configured, tokenizer_of
-from transduce.wings.pretrained.reading import ANOTHER_COPY, checked_ids, read_bytes
+from transduce.wings.pretrained.reading import (
+    ANOTHER_COPY,
+    checked_ids,
+    files_in,
+    read_bytes,
+    read_model,
+)
 
 NATIVE = MARIAN._replace(title="native Marian", program="pymarian")
 
@@ -39,13 +44,13 @@ def read(folder: Path, source: str, target: str) -> Original:
     file = description_of(folder)
     assert file
     described = marian_native.parse_yaml(read_bytes(file).decode(errors="replace"))
-    [weights_file, *others] = _files(folder, described, "models")
+    [weights_file, *others] = _files(file, described, "models")
     if others or weights_file.suffix != ".npz":
         raise UserError(
             f"{file} names {', '.join(path.name for path in (weights_file, *others))}; "
             "only one model as a .npz file can be imported."
         )
-    vocabularies = _files(folder, described, "vocabs")
+    vocabularies = _files(file, described, "vocabs")
     if len(vocabularies) != 2:
         raise UserError(f"{file} names {len(vocabularies)} vocabularies, not 2.")
     arrays = _read_arrays(weights_file)
@@ -73,7 +78,10 @@ def read(folder: Path, source: str, target: str) -> Original:
     }
     if is_joint:
         tables = {"embedding.weight": Table([marian_native.SHARED_TABLE], target_side.rows)}
-    layers = [*marian_native.layers(config.model)]
+    layers = [
+        entry._replace(theirs=marian_native.native_name(entry.theirs))
+        for entry in marian.layers(config.model)
+    ]
     theirs = _tensors(weights_file, arrays)
     weights = converted(
         weights_file, config.model, theirs, layers, tables, marian_native.NATIVE_BIAS
@@ -81,18 +89,12 @@ def read(folder: Path, source: str, target: str) -> Original:
     return Original(NATIVE, config, tokenizer, weights, target_side.rows)
 
 
-def _files(folder: Path, described: marian_native.Yaml, key: str) -> list[Path]:
-    """The files that a description names, in `folder`; raises UserError if one is missing."""
+def _files(file: Path, described: marian_native.Yaml, key: str) -> list[Path]:
+    """The files that a description names, in its folder; raises UserError if one is missing."""
     names = described.get(key)
     if not isinstance(names, list) or not names:
-        raise UserError(
-            f"{folder} is damaged: its {marian_native.DESCRIPTION_SUFFIX} has no {key}."
-        )
-    files = [folder / Path(name).name for name in names]
-    for file in files:
-        if not file.exists():
-            raise UserError(f"{file} is missing.", Hint("Copy all files of the model."))
-    return files
+        raise UserError(f"{file} is damaged: it has no {key}.", ANOTHER_COPY)
+    return files_in(file.parent, names, file)
 
 
 def _read_arrays(file: Path) -> dict[str, Any]:
@@ -162,10 +164,7 @@ def _options(file: Path, arrays: Mapping[str, Any]) -> dict[str, Any]:
 def _side(file: Path) -> Vocabulary:
     """The pieces of a vocabulary in the order of our ids, and their rows. Our PAD and BOS have none."""
     if file.suffix == ".spm":
-        try:
-            processor = open_model(read_bytes(file))
-        except ValueError as error:
-            raise UserError(f"{file} can't be used: {error}.", ANOTHER_COPY) from None
+        _, processor = read_model(file)
         ids = {processor.id_to_piece(i): i for i in range(processor.get_piece_size())}
     else:
         ids = _read_ids(file)

@@ -10,9 +10,9 @@ from typing import Any
 from transduce.system.console import count
 from transduce.system.errors import Hint, UserError
 from transduce.text.languages import Direction, main_language, nearest_code
-from transduce.tokens.vocabulary import LANGUAGE_TAG, OWN_TAG, open_model
+from transduce.tokens.vocabulary import LANGUAGE_TAG, OWN_TAG
 from transduce.wings.pretrained.marian_vocabulary import SPECIAL_NAMES, Vocabulary
-from transduce.wings.pretrained.reading import ANOTHER_COPY, read_json
+from transduce.wings.pretrained.reading import checked_ids, read_json, read_model
 
 PIECES_MODEL, VOCABULARY_FILE = "sentencepiece.bpe.model", "vocab.json"
 SPECIAL_ROWS = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
@@ -77,9 +77,8 @@ def _shown(rows: Mapping[str, int]) -> str:
 
 def _rows_of_codes(folder: Path, title: str, first: int) -> dict[str, int]:
     """The row of each language, by its code in the model."""
-    described = read_json(folder / "tokenizer_config.json", is_needed=False)
     fast = read_json(folder / "tokenizer.json", is_needed=False)
-    mapped = read_json(folder / "special_tokens_map.json", is_needed=False)
+    described = read_json(folder / "tokenizer_config.json", is_needed=False)
     numbered: list[tuple[Any, Any]] = [
         (each.get("content"), each.get("id"))
         for each in fast.get("added_tokens") or ()
@@ -90,25 +89,12 @@ def _rows_of_codes(folder: Path, title: str, first: int) -> dict[str, int]:
         for row, each in (described.get("added_tokens_decoder") or {}).items()
         if isinstance(each, dict) and row.isdecimal()
     ]
-    lists = [
-        each.get(key)
-        for each in (described, mapped)
-        for key in ("additional_special_tokens", "extra_special_tokens")
-    ]
-    listed = [piece for each in lists if isinstance(each, list) for piece in map(_content, each)]
-    for known in (numbered, [(piece, first + place) for place, piece in enumerate(_codes(listed))]):
-        rows = {
-            found[1] or found[2]: row
-            for piece, row in known
-            if (found := LANGUAGE_PIECE.fullmatch(str(piece))) and type(row) is int
-        }
-        if rows:
-            return rows
-    return {code: first + place for place, code in enumerate(usual_codes(title))}
-
-
-def _codes(pieces: Iterable[str]) -> list[str]:
-    return [piece for piece in dict.fromkeys(pieces) if LANGUAGE_PIECE.fullmatch(piece)]
+    rows = {
+        found[1] or found[2]: row
+        for piece, row in numbered
+        if (found := LANGUAGE_PIECE.fullmatch(str(piece))) and type(row) is int
+    }
+    return rows or {code: first + place for place, code in enumerate(usual_codes(title))}
 
 
 def usual_codes(title: str) -> list[str]:
@@ -117,29 +103,18 @@ def usual_codes(title: str) -> list[str]:
     return next(part for part in text.split("[") if title in part).partition("]")[2].split()
 
 
-def _content(piece: Any) -> str:
-    return str(piece.get("content") if isinstance(piece, dict) else piece)
-
-
 def read_pieces(folder: Path) -> tuple[bytes, dict[str, int]]:
     """The SentencePiece model, and the row of each piece in the embedding."""
     file = folder / PIECES_MODEL
-    try:
-        model = file.read_bytes()
-        processor = open_model(model)
-    except FileNotFoundError:
+    if not file.exists():
         raise UserError(
             f"{file} is missing.",
             "Copy it from the original model: newer programs don't write it when they save a model.",
-        ) from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"{file} can't be read: {error}.", ANOTHER_COPY) from None
-    if (folder / VOCABULARY_FILE).exists():
-        rows = read_json(folder / VOCABULARY_FILE)
-        if any(type(row) is not int or row < 0 for row in rows.values()):
-            raise UserError(
-                f"{folder / VOCABULARY_FILE}: an id is not a whole number.", ANOTHER_COPY
-            )
+        )
+    model, processor = read_model(file)
+    vocabulary_file = folder / VOCABULARY_FILE
+    if vocabulary_file.exists():
+        rows = checked_ids(vocabulary_file, read_json(vocabulary_file))
         return model, {
             piece: row for piece, row in rows.items() if not LANGUAGE_PIECE.fullmatch(piece)
         }

@@ -23,9 +23,7 @@ def open_original(folder: Path, imported: Original) -> Runner:
     tokenizer = imported.tokenizer
     ours = {row: token for token, row in enumerate(rows) if token not in (PAD, BOS, UNK)}
     never = sorted({*range(network.config.vocab_size)} - ours.keys())
-
     target_tags = int(imported.config.model.target_tag)
-    ids = {piece: token for token, piece in enumerate(tokenizer.source.all_pieces())}
 
     def pieces(row: list[int]) -> list[str]:
         return tokenizer.target.pieces([ours[each] for each in row])
@@ -35,7 +33,7 @@ def open_original(folder: Path, imported: Original) -> Runner:
     ) -> list[Output]:
         sources = []
         for pair, its in zip(pairs, tags, strict=True):
-            before = [rows[ids[tag]] for tag in its]
+            before = [rows[tokenizer.source.tags[tag]] for tag in its]
             text = splitter(pair.source, add_special_tokens=False).input_ids
             if not ours.keys() >= {*text}:  # pieces that the import left out
                 [own] = tokenizer.encode_source([pair.source])
