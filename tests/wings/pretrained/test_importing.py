@@ -331,6 +331,7 @@ def test_unknown_weights_are_named(name, marians, tmp_path):
         ("model.encoder.layers.0.fc1.weight", (32,)),
         ("model.decoder.layers.1.final_layer_norm.bias", (32, 2)),
         ("model.shared.weight", (50,)),
+        ("model.decoder.embed_positions.weight", ()),
         ("model.decoder.embed_positions.weight", (7,)),
         ("model.decoder.embed_positions.weight", (7, 31)),
     ],
@@ -342,7 +343,7 @@ def test_weights_of_another_shape_are_named_without_transformers_too(
     folder = shutil.copytree(marians("relu"), tmp_path / "marian")
     weights = load_file(folder / "model.safetensors")
     save_file({**weights, name: torch.ones(shape)}, folder / "model.safetensors")
-    with pytest.raises(UserError, match=rf"{re.escape(name)} (is|has the shape)"):
+    with pytest.raises(UserError, match=rf"{re.escape(name)} is"):
         import_model(folder, tmp_path / "model")
     assert not (tmp_path / "model").exists()
 

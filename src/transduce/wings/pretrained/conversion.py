@@ -44,12 +44,7 @@ def converted(
         own = Transformer(config).state_dict()
     shapes = {layer.theirs: own[layer.ours].shape for layer in layers}
     matrices = {*others, *(name for table in tables.values() for name in table.names)}
-    for name in sorted(shapes.keys() - theirs.keys()):
-        raise UserError(f"{file}: the weight {name} is missing.", ANOTHER_COPY)
-    for name in sorted(theirs.keys() - shapes.keys() - {*matrices, bias}):
-        raise UserError(
-            f"{file}: the weight {name} has no counterpart in transduce; the model can't be imported."
-        )
+    _check_names(file, theirs, shapes, {*matrices, bias})
     for name in sorted(matrices & theirs.keys()):
         shapes.setdefault(name, torch.Size((*theirs[name].shape[:1], config.d_model)))
     target = _tied(file, theirs, tables["embedding.weight"].names)
@@ -75,6 +70,18 @@ def converted(
     biases = theirs[bias][0] if bias in theirs else torch.zeros(len(target))
     weights["output_bias"] = output_bias(biases, tables["embedding.weight"].rows)
     return {name: weight.contiguous() for name, weight in weights.items()}
+
+
+def _check_names(
+    file: Path, theirs: Collection[str], needed: Collection[str], others: Collection[str]
+) -> None:
+    """Raise UserError if a weight is missing or unknown."""
+    for name in sorted({*needed} - {*theirs}):
+        raise UserError(f"{file}: the weight {name} is missing.", ANOTHER_COPY)
+    for name in sorted({*theirs} - {*needed, *others}):
+        raise UserError(
+            f"{file}: the weight {name} has no counterpart in transduce; the model can't be imported."
+        )
 
 
 def _tied(file: Path, theirs: Mapping[str, Tensor], names: Sequence[str]) -> Tensor:

@@ -94,7 +94,7 @@ def _weights(
 ) -> dict[str, Tensor]:
     theirs = read_weights(folder)
     for name in POSITION_TABLES:
-        if name in theirs:  # their first rows are never used
+        if name in theirs and theirs[name].dim():  # their first rows are never used
             theirs[name] = theirs[name][family.first_position :]
     tables = {"embedding.weight": Table(SHARED_EMBEDDINGS, targets.rows)}
     if sources:
