@@ -89,10 +89,6 @@ def vocabularies(
     targets = checked_ids(file, read_json(file), names) if has_own else sources
     pad, eos, unk = (targets[name] for name in names)
     start = config.get("decoder_start_token_id", pad)
-    if type(start) is not int or start < 0:
-        raise UserError(
-            f"{folder / marian.CONFIG_FILE}: decoder_start_token_id is {start}; expected a token id."
-        )
     for name, token in (("eos_token_id", eos), ("pad_token_id", pad)):
         if config.get(name, token) != token:
             raise UserError(
