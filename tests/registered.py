@@ -12,13 +12,14 @@ from transduce.config.settings import Settings
 from transduce.decoding import torch_engine
 from transduce.decoding.registry import OpenEngine
 from transduce.decoding.translator import EnforceTerms
-from transduce.decoding.types import Term, TermFinder
+from transduce.decoding.types import Term, TermFinder, TranslationMemory
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model.transformer import Transformer
 from transduce.preparation.prepared import Prepared
 from transduce.system.profiling import Profile
 from transduce.text import jsonl, tsv
 from transduce.text.formats import CorpusFile, Document, DocumentFile, TextPair
+from transduce.text.languages import Direction
 from transduce.text.pair_batch import TextColumn
 from transduce.text.pairs import Origin
 from transduce.text.rules import MoreRules, Rules
@@ -38,6 +39,7 @@ from transduce.wings.documents import (
     xliff,
 )
 from transduce.wings.export import onnx_engine
+from transduce.wings.memories import opening as opening_memory
 from transduce.wings.pretrained import extending, low_rank
 from transduce.wings.rules import corpus_faults, more_rules
 from transduce.wings.synthetic import back_translation, remembering
@@ -98,6 +100,7 @@ EVALUATE: list[Callable[[Evaluation], None]] = [
 RULES: Callable[[Rules, Sequence[Sequence[str]]], MoreRules] = more_rules.MoreRules
 FIND_TERMS: Callable[[Sequence[Term], str], TermFinder] = glossary.Glossary
 ENFORCE_TERMS: EnforceTerms = enforce.enforce
+OPEN_MEMORY: Callable[[str, Sequence[Direction]], TranslationMemory] = opening_memory.open_memory
 READ_GLOSSARY: Callable[[str, tuple[str, str]], list[Term]] = glossary.read_glossary
 PAPER_BLEU: Callable[[str], Callable[[Sequence[str], Sequence[str]], float]] = paper_bleu.paper_bleu
 INFO: Callable[[Path, RunConfig], list[Fact]] = opening.facts
@@ -128,6 +131,7 @@ OPTIONS: list[object] = [
     *EVALUATE,
     RULES,
     FIND_TERMS,
+    OPEN_MEMORY,
     ENFORCE_TERMS,
     READ_GLOSSARY,
     PAPER_BLEU,

@@ -34,6 +34,7 @@ WINGS = [  # which wing may use which: one below it
         "wings.inspection",
         "wings.rules",
         "wings.terms",
+        "wings.memories",
     },
     {
         "wings.cluster",

@@ -96,6 +96,11 @@ OWN_TESTS = {
     "wings/documents/tmx.py": ("wings/documents/test_memories.py",),
     "wings/export/marian.py": ("wings/export/test_marian.py", "wings/pretrained/test_importing.py"),
     "wings/export/marian_native.py": ("wings/export/test_marian_files.py",),
+    "wings/pretrained/conversion.py": (
+        "wings/export/test_marian_files.py",
+        "wings/pretrained/test_importing.py",
+        "wings/pretrained/test_huggingface_reader.py",
+    ),
     "wings/pretrained/marian_reader.py": ("wings/export/test_marian_files.py",),
     "wings/serving/access.py": tuple(
         f"wings/serving/test_{name}.py" for name in ("access", "keys", "limits")

@@ -134,6 +134,7 @@ def loaded_call(
         engine="auto",
         format=form,
         glossary=None,
+        memory="",
         redo=redo,
         profile=False,
         shard="",

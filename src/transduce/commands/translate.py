@@ -88,6 +88,7 @@ class Call:
     engine: EngineName
     format: LineFormat
     glossary: Path | None
+    memory: str
     redo: bool
     profile: bool
     shard: str
@@ -100,15 +101,22 @@ class Call:
 
     def check_output(self) -> None:
         """Raise UserError if the output can't be written or is also an input."""
-        check_output(self.output, [self.input, *([str(self.glossary)] if self.glossary else [])])
+        more = [str(self.glossary or ""), self.memory]
+        check_output(self.output, [self.input, *filter(None, more)])
 
-    def read_glossary(self, translator: "Translator") -> list[Term]:
-        """The terms of the glossary; an empty list without a glossary."""
-        if not self.glossary:
-            return []
+    def translation_options(self, translator: "Translator") -> TranslationOptions:
+        """The options of each text, with the terms of the glossary and the translation memory."""
+        if not self.glossary and not self.memory:
+            return self.format.options(())
         direction = translator.require_direction()
-        terms: list[Term] = option("translate --glossary")(str(self.glossary), direction)
-        return terms
+        terms: list[Term] = []
+        if self.glossary:
+            terms = option("translate --glossary")(str(self.glossary), direction)
+        options = self.format.options(terms)
+        if self.memory:
+            memory = option("translate --memory")(self.memory, [direction])
+            options = options._replace(translation_memory=memory)
+        return options
 
     @contextmanager
     def translator(self) -> "Iterator[Translator]":
@@ -162,6 +170,7 @@ def translate(
     json: bool = False,
     alignment: bool = False,
     glossary: Path | None = None,
+    memory: str = "",
     profile: bool = False,
     shard: str = "",
     on: str = "",
@@ -195,6 +204,8 @@ def translate(
             confidence (the probability that the translation is good).
         alignment: Write JSON with word alignments; each links the character spans of a source word and a target word.
         glossary: A file of enforced terms; each line has a source term, a TAB and the translation of the term.
+        memory: A translation memory: a bilingual file (such as memory.tmx or memory.tsv), a folder of such files, or a
+            database that `transduce serve --memory` has made. A text that it holds is not translated again.
         profile: Print a time profile at the end.
         shard: Translate one shard of the lines, such as 3/16 for the third of 16; OUTPUT is the folder of all shards.
         on: Translate on the Ray cluster ray://HOST:PORT. `ray` is the cluster at RAY_ADDRESS; if unset, this machine.
@@ -219,6 +230,7 @@ def translate(
         engine,
         form,
         glossary,
+        memory,
         redo,
         profile,
         *where,
@@ -271,6 +283,8 @@ def _job(call: Call) -> Callable[[Call], None]:
     if call.workers is not None and not call.on:
         raise UserError("--workers can only be used with --on.")
     if call.shard or call.on:
+        if call.memory:
+            raise UserError("--memory can't be used with --shard and --on.")
         if call.texts:
             raise UserError(
                 "--shard and --on translate a file.",
@@ -299,7 +313,7 @@ def translate_lines(call: Call) -> None:
             iter(read_lines(call.input, plain=call.plain)), None
         )  # raises UserError before the model is loaded
     with call.translator() as translator:
-        options = call.format.options(call.read_glossary(translator))
+        options = call.translation_options(translator)
         read = read_lines(call.input, plain=call.plain)
         lines = iter(call.texts) if call.texts else without_byte_order_mark(read)
         total = len(call.texts)
@@ -382,6 +396,9 @@ def written(translation: Translation, line_format: LineFormat) -> str:
 def _json_fields(translation: dict[str, Any], alignment: bool) -> dict[str, Any]:
     """The JSON fields of a translation and its alternatives, with the word alignment if `alignment` is true."""
     links = translation.pop("links")
+    matches = translation.pop("matches")
+    if matches:
+        translation["matches"] = [match._asdict() for match in matches]
     if hops := translation.pop("hops"):
         translation["hops"] = [
             {name: hop[name] for name in ("text", "score", "flags", "confidence")} for hop in hops

@@ -125,6 +125,7 @@ OPTIONS = {  # an option of a command or recipe -> the function that implements 
     "train.low_rank": f"{_WINGS}.pretrained.low_rank:use_low_rank",
     "train --remember": f"{_WINGS}.synthetic.remembering:with_remembered",
     "train --monolingual": f"{_WINGS}.synthetic.back_translation:with_back_translations",
+    "translate --memory": f"{_WINGS}.memories.opening:open_memory",
     "translate --glossary": f"{_WINGS}.terms.glossary:read_glossary",
     "translate --shard": f"{_WINGS}.cluster.command:translate_in_shards",
     "translate --input": f"{_WINGS}.documents.lines_command:check_lines",

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from transduce.config.commands import option
+from transduce.decoding.recall import known, recall
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
     EMPTY,
@@ -17,8 +18,10 @@ from transduce.decoding.types import (
     TERM,
     UNTRANSLATED,
     Link,
+    MemoryMatch,
     TermFinder,
     Translation,
+    TranslationMemory,
     TranslationOptions,
 )
 from transduce.inline.blocks import cut_at_blocks
@@ -75,6 +78,8 @@ class _Part(NamedTuple):
     # The masked forms, best first, with their indices in Plan.sentences; if empty, the source is copied.
     tries: list[tuple[Masked, int]]
     flags: tuple[str, ...]
+    matches: tuple[MemoryMatch, ...] = ()  # looked up only if the text has several parts
+    known: Translation | None = None  # the translation memory's
 
 
 class _Text(NamedTuple):
@@ -93,7 +98,8 @@ class Plan:
     If `language` is None, each text is one sentence. If `kinds` is None, all texts are plain. A sentence of more than
     `max_length` tokens is cut into parts. A sentence with placeholders is translated with and without placeholders.
     `can_align` tells whether the engine aligns words, and `placeholder_tokens` whether the model was trained on
-    placeholder tokens. `unknown` are characters that the model can't translate.
+    placeholder tokens. `unknown` are characters that the model can't translate. `direction` is that of the translation
+    memory.
     """
 
     def __init__(
@@ -109,6 +115,7 @@ class Plan:
         beam_size: int = 1,
         can_align: bool = True,
         unknown: Collection[str] = (),
+        direction: str = "",
     ) -> None:
         self.sentences: list[str] = []
         self.options = options
@@ -141,6 +148,8 @@ class Plan:
         )
         planned = zip(distinct, masked, spans, strict=True)
         self._texts = {text: self._text(*text, each, its, long) for text, each, its in planned}
+        if options.translation_memory:
+            self._recall(options.translation_memory, direction)
 
     @cached_property
     def groups(self) -> list[Group]:
@@ -149,7 +158,7 @@ class Plan:
         for key, text in self._texts.items():
             for part in text.parts:
                 for masked, place in part.tries:
-                    options = self.options
+                    options = self.options._replace(translation_memory=None)
                     if masked.marks:
                         has_tags = any(mark.kind != "word" for mark in masked.marks)
                         align = options.align or (has_tags and self._can_align)
@@ -231,6 +240,22 @@ class Plan:
         ]
         return _Text(text, kind, spell, gaps, parts)
 
+    def _recall(self, memory: TranslationMemory, direction: str) -> None:
+        """Look up the sentences of texts that have several. Whole texts are looked up before they are planned."""
+        several = [text for text in self._texts.values() if len(text.parts) > 1]
+        sources = [part.source for text in several for part in text.parts]
+        kinds = [text.kind for text in several for _ in text.parts]
+        found = recall(memory, sources, direction, kinds)
+        places = iter(range(len(sources)))
+        for text in several:
+            for i, (part, place) in enumerate(zip(text.parts, places, strict=False)):
+                its = found.matches[place]
+                text.parts[i] = part._replace(matches=its)
+                if place not in found.others:
+                    text.parts[i] = part._replace(
+                        tries=[], matches=its, known=known(part.source, its[0])
+                    )
+
     def _part(self, masked: Masked, spell: Callable[[str], str], in_parts: bool) -> _Part:
         source = original(masked, spell)
         # Each branch of a message would need its own translation.
@@ -285,14 +310,23 @@ class Plan:
             (part.confidence for part in parts if part.confidence is not None), default=None
         )
         links = tuple(_links(text, parts, gaps))
+        matches = tuple(match for part in text.parts for match in part.matches)
         return Translation(
-            written, score, tokens, flags=tuple(flags), links=links, confidence=confidence
+            written,
+            score,
+            tokens,
+            flags=tuple(flags),
+            links=links,
+            confidence=confidence,
+            matches=matches,
         )
 
     def _translated(
         self, part: _Part, text: _Text, translations: Sequence[Translation], rank: int
     ) -> Translation:
         """Return a part's first translation with all tags and placeholders, or else its last translation."""
+        if part.known:
+            return part.known
         # The last try has no placeholders to lose. The last try only fails if it was too long, or if its translation is
         # empty.
         result = Translation(

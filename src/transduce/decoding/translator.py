@@ -19,6 +19,7 @@ from transduce.decoding.confidence import Confidence, scored_translation
 from transduce.decoding.directions import Scores, choose_direction, choose_pivot, with_known_codes
 from transduce.decoding.pivot import relay
 from transduce.decoding.ranking import rank
+from transduce.decoding.recall import recall
 from transduce.decoding.repetition import find_loops
 from transduce.decoding.searcher import Searcher
 from transduce.decoding.types import (
@@ -204,6 +205,26 @@ class Translator(Searcher):
         kinds: Sequence[TextKind] | None,
         numbers: Sequence[int],
     ) -> list[Translation]:
+        if not options.translation_memory:
+            return self._translate_others(texts, options, kinds, numbers)
+        direction = str(self.require_direction())
+        found = recall(options.translation_memory, texts, direction, kinds)
+        others = self._translate_others(
+            [texts[i] for i in found.others],
+            options._replace(translation_memory=None) if self.hops else options,
+            kinds and [kinds[i] for i in found.others],
+            [numbers[i] for i in found.others],
+        )
+        return found.with_translations(others)
+
+    def _translate_others(
+        self,
+        texts: Sequence[str],
+        options: TranslationOptions,
+        kinds: Sequence[TextKind] | None,
+        numbers: Sequence[int],
+    ) -> list[Translation]:
+        """Translate texts that the translation memory does not hold."""
         if self.hops:
             return relay(
                 self.hops,
@@ -283,6 +304,7 @@ class Translator(Searcher):
             texts,
             self.language if options.sentences else None,
             options=options,
+            direction=str(self.direction or ""),
             kinds=kinds,
             lengths=lambda some: self.lengths(self._readable(some)),
             max_length=min((limit for limit in limits if limit), default=None),

@@ -51,6 +51,22 @@ class Term(NamedTuple):
     target: str  # appears in the translation exactly as written here, or in capitals if the whole text is
 
 
+class MemoryMatch(NamedTuple):
+    """A unit of a translation memory that is similar to a text."""
+
+    source: str
+    target: str
+    score: float  # 1 - token edit distance / length of the longer text; 1 only for the same text
+    origin: str  # where the unit comes from, such as memory.tmx:12
+
+
+class TranslationMemory(Protocol):
+    """Finds texts that people have translated before."""
+
+    def matches(self, texts: Sequence[str], direction: str) -> list[tuple[MemoryMatch, ...]]:
+        """The units that are most similar to each text, best first. A direction is a text such as en-de."""
+
+
 class TranslationOptions(NamedTuple):
     """Options for translating texts, in addition to the search options (decode.*)."""
 
@@ -58,6 +74,7 @@ class TranslationOptions(NamedTuple):
     align: bool = False  # link the words of a translation to the words of its source
     glossary: tuple[Term, ...] = ()
     sentences: bool = False  # split each text into sentences; otherwise it is one sentence
+    translation_memory: TranslationMemory | None = None
 
     def check(self, beam_size: int) -> None:
         """Raise UserError if the beam is smaller than n_best."""
@@ -107,6 +124,8 @@ class Translation:
     confidence: float | None = None
     # With a pivot: the translation into the pivot, and the pivot's translation into the target.
     hops: tuple["Translation", ...] = ()
+    # The most similar units of the translation memory, best first; the target of an exact one is the translation.
+    matches: tuple[MemoryMatch, ...] = ()
 
 
 BLANK_TRANSLATION = Translation("", 0.0, ())

@@ -1066,7 +1066,8 @@ def test_errors_name_the_line(translator: Translator) -> None:
             list(translator.translate_lines(lines, options, numbers=count(100)))
     with pytest.raises(UserError, match=r"^Text 5: the terms of the glossary"):
         page = b"\n\n<p>A cat.</p>\n\n<p>A dog.</p>"
-        translate_document(translator, page, "a.html", "en", "de", glossary=terms)
+        options = TranslationOptions(glossary=tuple(terms))
+        translate_document(translator, page, "a.html", "en", "de", options=options)
 
 
 def test_texts_are_translated_sentence_by_sentence_and_flagged_with_their_lines(

@@ -161,6 +161,7 @@ def test_codes_become_ours(originals):
         ({"encoder_layers": 3}, {}, r"the weight model\.encoder\.layers\.2\.\S+ is missing"),
         ({"decoder_layers": 1}, {}, r"model\.decoder\.layers\.1\.\S+ has no counterpart"),
         ({"quantization_config": {"bits": 8}}, {}, "quantization_config is"),
+        ({"decoder_start_token_id": None}, {}, "decoder_start_token_id is None"),
     ],
 )
 def test_models_that_ours_cannot_express_are_refused(changed, described, said, originals, tmp_path):

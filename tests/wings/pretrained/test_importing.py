@@ -30,6 +30,7 @@ from transduce.wings.export.parity import Parity
 from transduce.wings.formats import FORMATS
 from transduce.wings.phrasebook.examples import phrases
 from transduce.wings.pretrained import importing
+from transduce.wings.pretrained.conversion import output_bias as _output_bias
 from transduce.wings.pretrained.families import MARIAN
 from transduce.wings.pretrained.families import check as _check
 from transduce.wings.pretrained.huggingface_reader import read
@@ -37,22 +38,25 @@ from transduce.wings.pretrained.importing import import_model
 from transduce.wings.pretrained.marian_vocabulary import Vocabulary
 from transduce.wings.pretrained.marian_vocabulary import directions_of as _directions
 from transduce.wings.pretrained.marian_vocabulary import vocabularies as _vocabularies
-from transduce.wings.pretrained.original import output_bias as _output_bias
 from variants import slow
 
 MULTILINGUAL = Pair("ka lo", "", Origin("a test", 0), "en-de")
 
 
+def sources() -> list[Pair]:
+    """`sentences` without translations, by which an import would also choose positions, in 80 % of its time."""
+    return [pair._replace(target="") for pair in sentences()]
+
+
 def by_transformers(folder: Path, never: list[str]) -> list[str]:
-    """The pieces of the greedy translations of `sentences` by what is in a folder."""
+    """The pieces of the greedy translations of `sources` by what is in a folder."""
     vocabulary = next(
         folder / name for name in ("target_vocab.json", "vocab.json") if (folder / name).exists()
     )
     ids = json.loads(vocabulary.read_text(encoding="utf-8"))
     runner = huggingface.open_runner(folder, [ids[piece] for piece in never])
     return [
-        " ".join(output.pieces)
-        for output in runner.translate(sentences(), [""] * len(sentences()), 30)
+        " ".join(output.pieces) for output in runner.translate(sources(), [""] * len(sources()), 30)
     ]
 
 
@@ -62,7 +66,7 @@ def by_transformers(folder: Path, never: list[str]) -> list[str]:
 def test_an_imported_model_translates_as_the_original_also_when_it_is_exported_again(
     name, marians, tmp_path
 ):
-    pairs = [*sentences(), MULTILINGUAL] if name == "OPUS-MT" else sentences()
+    pairs = [*sources(), MULTILINGUAL] if name == "OPUS-MT" else sources()
     imported = import_model(marians(name), tmp_path / "model", pairs=pairs)
     assert imported.parity and imported.parity.identical == imported.parity.sentences == len(pairs)
     config = model_folder.read_config(tmp_path / "model")
@@ -71,7 +75,7 @@ def test_an_imported_model_translates_as_the_original_also_when_it_is_exported_a
     for form in FORMATS:
         if form in ("argos", "marian"):  # one SentencePiece model; other positions
             with pytest.raises(
-                UserError, match=r"it (needs one|can't give the target|needs a model)"
+                UserError, match=r"it (needs one|needs a model|does not support model\.activation)"
             ):
                 export(tmp_path / "model", form, tmp_path / form)
             continue
@@ -82,8 +86,8 @@ def test_an_imported_model_translates_as_the_original_also_when_it_is_exported_a
     assert "transduce translate . " in card and "```python" not in card, (
         "SentencePiece has other ids"
     )
-    again = import_model(tmp_path / "huggingface", tmp_path / "again", pairs=sentences())
-    assert again.parity and again.parity.identical == len(sentences())
+    again = import_model(tmp_path / "huggingface", tmp_path / "again", pairs=sources())
+    assert again.parity and again.parity.identical == len(sources())
     weights = [model_folder.load(tmp_path / each).model.state_dict() for each in ("model", "again")]
     for key, weight in weights[0].items():
         if key != "output_bias":  # of what never comes out
@@ -92,7 +96,7 @@ def test_an_imported_model_translates_as_the_original_also_when_it_is_exported_a
 
 def test_placeholders_survive_an_export_and_an_import(models, tmp_path):
     export(models("placeholder tokens"), "huggingface", tmp_path / "out")
-    import_model(tmp_path / "out", tmp_path / "again", pairs=sentences())
+    import_model(tmp_path / "out", tmp_path / "again", pairs=sources())
     texts = [f"{text} {{name}}" for text in reverse_texts(10, seed=3)[0]]
     own, again = (
         transduce.load(folder, engine="torch")
@@ -114,7 +118,7 @@ def test_a_source_language_that_is_the_only_target_is_refused(marians, tmp_path)
 
 def test_model_that_starts_with_eos_is_imported(tmp_path):
     found = import_model(
-        make_marian(tmp_path / "marian", begin=0), tmp_path / "model", pairs=sentences()
+        make_marian(tmp_path / "marian", begin=0), tmp_path / "model", pairs=sources()
     ).parity
     assert found and found.identical == found.sentences
 
@@ -139,7 +143,7 @@ def test_import_with_a_wrong_weight_is_not_written(marians, tmp_path, monkeypatc
     bundle_fill = model_folder.fill
     monkeypatch.setattr(model_folder, "fill", fill)
     with pytest.raises(UserError, match=r"(?i)nothing was written"):
-        import_model(marians("relu"), tmp_path / "model", pairs=sentences())
+        import_model(marians("relu"), tmp_path / "model", pairs=sources())
     assert not list(tmp_path.iterdir())
 
 
@@ -170,10 +174,10 @@ def test_a_full_disk_lacks_the_size_of_the_weights(marians, tmp_path, monkeypatc
         ({"eos_token_id": 3}, "eos_token_id is 3"),
         ({"pad_token_id": 3}, "pad_token_id is 3"),
         ({"d_model": None}, "d_model is missing"),
-        ({"d_model": 64}, r"is \d+( x \d+)?, but .* by config\.json"),
+        ({"d_model": 64}, r"is \d+( x \d+)?, but .* by the model's options"),
         (
             {"encoder_ffn_dim": 128, "decoder_ffn_dim": 128},
-            r"fc1\.weight is 64 x 32, but 128 x 32 by config\.json",
+            r"fc1\.weight is 64 x 32, but 128 x 32 by the model's options",
         ),
         ({"decoder_start_token_id": None}, "decoder_start_token_id is None"),
         ({"decoder_start_token_id": -1}, "decoder_start_token_id is -1"),
@@ -192,7 +196,7 @@ def test_unsupported_marian_options_are_refused(changed, why, marians, tmp_path)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     (folder / "config.json").write_text(json.dumps(config | changed), encoding="utf-8")
     with pytest.raises(UserError, match=why):
-        import_model(folder, tmp_path / "model")
+        import_model(folder, tmp_path / "model", pairs=sources()[:5])
     assert not (tmp_path / "model").exists()
 
 
@@ -265,9 +269,9 @@ def test_half_precision_weights_are_imported_and_quantised_ones_refused(dtype, m
     )
     if dtype == torch.int8:
         with pytest.raises(UserError, match="quantised weights can't be imported"):
-            import_model(folder, tmp_path / "model", pairs=sentences())
+            import_model(folder, tmp_path / "model", pairs=sources())
         return
-    found = import_model(folder, tmp_path / "model", pairs=sentences()).parity
+    found = import_model(folder, tmp_path / "model", pairs=sources()).parity
     assert found and found.identical == found.sentences
 
 
@@ -315,7 +319,7 @@ def test_unknown_weights_are_named(name, marians, tmp_path):
             else marian.to_theirs(sinusoids(512, 32), 1)
         )
         save_file({**weights, name: same.clone()}, folder / "model.safetensors")
-        found = import_model(folder, tmp_path / "model", pairs=sentences()).parity
+        found = import_model(folder, tmp_path / "model", pairs=sources()).parity
         assert found and found.identical == found.sentences
 
 
@@ -327,6 +331,7 @@ def test_unknown_weights_are_named(name, marians, tmp_path):
         ("model.encoder.layers.0.fc1.weight", (32,)),
         ("model.decoder.layers.1.final_layer_norm.bias", (32, 2)),
         ("model.shared.weight", (50,)),
+        ("model.decoder.embed_positions.weight", ()),
         ("model.decoder.embed_positions.weight", (7,)),
         ("model.decoder.embed_positions.weight", (7, 31)),
     ],
@@ -338,7 +343,7 @@ def test_weights_of_another_shape_are_named_without_transformers_too(
     folder = shutil.copytree(marians("relu"), tmp_path / "marian")
     weights = load_file(folder / "model.safetensors")
     save_file({**weights, name: torch.ones(shape)}, folder / "model.safetensors")
-    with pytest.raises(UserError, match=rf"{re.escape(name)} (is|has the shape)"):
+    with pytest.raises(UserError, match=rf"{re.escape(name)} is"):
         import_model(folder, tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
@@ -361,7 +366,7 @@ def test_a_text_with_translations_chooses_the_rates_of_positions(own, marians, t
     network = build(config.model)
     network.load_state_dict(original.weights)
     translator = Translator(TorchEngine([network]), original.tokenizer, config.decode)
-    texts = [pair.source for pair in sentences()[:30]]
+    texts = [pair.source for pair in sources()[:30]]
     made = [each.text for each in translator.translate(texts)]
     pairs = [
         Pair(source, target or "-", Origin("a test", line))
@@ -497,9 +502,9 @@ def test_an_imported_model_is_compared_in_all_directions(given, marians, tmp_pat
         return Parity(3, "a test", 3, "float32", None)
 
     monkeypatch.setattr(importing, "check_parity", check_parity)
-    pairs = sentences() if given else []
+    pairs = sources() if given else []
     folder = marians("OPUS-MT")
-    import_model(folder, tmp_path / "one", pairs=sentences()[:1])
+    import_model(folder, tmp_path / "one", pairs=sources()[:1])
     assert [pair.direction for pair in asked[1][1]] == ["en-de"]
     asked.clear()
     import_model(folder, tmp_path / "model", source="en,fr", pairs=pairs)
@@ -515,7 +520,7 @@ def test_an_imported_model_is_compared_in_all_directions(given, marians, tmp_pat
 def test_what_an_imported_model_says_of_itself(marians, tmp_path, capsys):
     folder = shutil.copytree(marians("relu"), tmp_path / "marian")
     pairs = tmp_path / "pairs.tsv"
-    pairs.write_text("".join(f"{pair.source}\tx\n" for pair in sentences()[:9]), encoding="utf-8")
+    pairs.write_text("".join(f"{pair.source}\tx\n" for pair in sources()[:9]), encoding="utf-8")
     status, said, _ = run(capsys, "import", folder, "--out", tmp_path / "model", "--valid", pairs)
     metrics = model_folder.read_metrics(tmp_path / "model")
     weights = model_folder.load(tmp_path / "model").model.parameters()

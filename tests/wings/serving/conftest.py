@@ -34,8 +34,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def address(model: Path) -> Iterator[str]:
-    """The address of `transduce serve` for the model."""
-    with serving(model, model.parent / "server.log") as server:
+    """The address of `transduce serve` for the model, with a memory that keeps everybody's corrections."""
+    memory = ("--memory", str(model.parent / "memory.sqlite"), "--corrections", "anyone")
+    with serving(model, model.parent / "server.log", *memory) as server:
         yield server.address
 
 

@@ -98,7 +98,13 @@ def test_bodies_are_described_for_each_content_type(described: dict[str, Any]) -
         "file",
         {"type": "string", "format": "binary", "description": "a document with a file name"},
     )
-    assert [name for name, _ in others] == ["source", "target", "glossary", "model"]
+    assert [name for name, _ in others] == [
+        "source",
+        "target",
+        "glossary",
+        "model",
+        "memory",
+    ]
 
 
 def test_settings_are_those_of_libretranslate(tokenizer: Tokenizer, engine: Echo) -> None:

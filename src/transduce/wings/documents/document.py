@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import Term, TranslationOptions
+from transduce.decoding.types import PLAIN, TranslationOptions
 from transduce.system.errors import UserError
 from transduce.text.file_kinds import utf_16
 from transduce.text.formats import PLAIN_TEXT, TextKind, read_document
@@ -304,7 +304,7 @@ def translate_document(
     *,
     redo: bool = False,
     needs_review: bool = False,
-    glossary: Sequence[Term] = (),
+    options: TranslationOptions = PLAIN,
     examine: Callable[[Sequence[str]], None] | None = None,
 ) -> TranslatedDocument:
     """Translate a file in the format that the suffix of `name` indicates.
@@ -316,7 +316,7 @@ def translate_document(
     document = read_document(content, name, source, target, redo=redo, needs_review=needs_review)
     if examine:
         examine(document.texts)
-    options = TranslationOptions(glossary=tuple(glossary), sentences=True)
+    options = options._replace(sentences=True)
     lines = document.lines
     translations = list(
         translator.translate_lines(document.texts, options, kinds=document.kinds, numbers=lines)

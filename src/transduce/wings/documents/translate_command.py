@@ -47,7 +47,7 @@ def run(call: Call) -> None:
             target,
             redo=call.redo,
             needs_review=call.needs_review,
-            glossary=call.read_glossary(translator),
+            options=call.translation_options(translator),
             examine=examine,
         )
         _write(call.output, document.content)

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
+from torch.nn.utils.rnn import pad_sequence
 
 from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig
 from transduce.model.transformer import Transformer
@@ -41,7 +42,7 @@ def usage(model: Bundle) -> str:
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG001
     """Write the weights, the configuration and the vocabulary to a folder."""
-    save_file(_weights(model), folder / marian.WEIGHTS_FILE, metadata={"format": "pt"})
+    save_file(weights(model), folder / marian.WEIGHTS_FILE, metadata={"format": "pt"})
     for name, content in zip(
         (marian.SOURCE_MODEL, marian.TARGET_MODEL), model.tokenizer.models, strict=True
     ):
@@ -59,71 +60,77 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
 
 def open_runner(folder: Path, forbidden: Sequence[int] = ()) -> Runner:
     """Open a Marian model that never predicts the ids `forbidden`; raises UserError if transformers is missing."""
-    with needing("export", "The comparison"):
-        from transformers import MarianMTModel, MarianTokenizer
-        from transformers.utils import logging
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    with warnings.catch_warnings(action="ignore"):  # silences the hint to install sacremoses
-        tokenizer = MarianTokenizer.from_pretrained(str(folder), local_files_only=True)
-    network = MarianMTModel.from_pretrained(
-        str(folder), local_files_only=True, torch_dtype=torch.float32
-    ).eval()
+    network, tokenizer = load(folder, "MarianTokenizer")
+    start = network.config.decoder_start_token_id
 
     def translate(
         pairs: Sequence[Pair], tags: Sequence[Sequence[str]], max_tokens: int
     ) -> list[Output]:
         texts = ["".join(its) + pair.source for its, pair in zip(tags, pairs, strict=True)]
-        lengths = [len(tokenizer(text).input_ids) for text in texts]
-
-        def generate(batch: Sequence[int]) -> list[list[int]]:
-            inputs = tokenizer([texts[i] for i in batch], return_tensors="pt", padding=True)
-            return _generate(network, inputs, max_tokens, forbidden)
-
-        return in_batches(lengths, generate, tokenizer, tokenizer.convert_ids_to_tokens)
+        sources = [(tokenizer(text).input_ids, [start]) for text in texts]
+        pieces = tokenizer.convert_ids_to_tokens
+        return greedy(network, sources, forbidden, max_tokens, tokenizer, pieces)
 
     return Runner(translate, "float32")
 
 
-def in_batches(
-    lengths: Sequence[int],
-    generate: Callable[[Sequence[int]], list[list[int]]],
-    tokenizer: Any,
-    pieces: Callable[[list[int]], list[str]],
-) -> list[Output]:
-    """The translations of sources with these lengths. `generate` translates those at some indices.
-
-    `tokenizer`, of transformers, decodes the ids, and `pieces` names their pieces.
-    """
-    outputs = [Output([], "")] * len(lengths)
-    for batch in batches(lengths, BATCH_TOKENS):
-        for i, row in zip(batch, generate(batch), strict=True):
-            text = tokenizer.decode(
-                row, skip_special_tokens=True, clean_up_tokenization_spaces=False
-            )
-            outputs[i] = Output(pieces(row), text)
-    return outputs
+def load(folder: Path, tokenizer_class: str) -> tuple[Any, Any]:
+    """The model in a folder and its tokenizer, in transformers. Raises UserError if transformers is missing."""
+    with needing("export", "The comparison"):
+        import transformers
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    opener = getattr(transformers, tokenizer_class)
+    with warnings.catch_warnings(action="ignore"):  # silences the hint to install sacremoses
+        tokenizer = opener.from_pretrained(str(folder), local_files_only=True)
+    network = transformers.AutoModelForSeq2SeqLM.from_pretrained(
+        str(folder), local_files_only=True, torch_dtype=torch.float32
+    )
+    return network.eval(), tokenizer
 
 
 @torch.inference_mode()
-def _generate(
-    network: Any, inputs: Any, max_tokens: int, forbidden: Sequence[int]
-) -> list[list[int]]:
-    """Search greedily and return the ids of each translation without the start and end tokens."""
+def greedy(
+    network: Any,
+    sources: Sequence[tuple[list[int], list[int]]],
+    forbidden: Sequence[int],
+    max_tokens: int,
+    tokenizer: Any,
+    pieces: Callable[[list[int]], list[str]],
+) -> list[Output]:
+    """Translate by greedy search in transformers, without the ids `forbidden`.
+
+    `sources` are the ids of each source and the ids that begin its translation. The tokenizer decodes the ids of
+    translations, and `pieces` names their pieces.
+    """
+    outputs = [Output([], "")] * len(sources)
+    padding = network.config.pad_token_id
     end = network.config.eos_token_id
-    rows = network.generate(
-        input_ids=inputs.input_ids,
-        attention_mask=inputs.attention_mask,
-        bad_words_ids=[[token] for token in forbidden] or None,
-        num_beams=1,
-        do_sample=False,
-        max_new_tokens=max_tokens + 1,
-    )
-    generated = [row[1:] for row in rows.tolist()]
-    return [row[: row.index(end)] if end in row else row for row in generated]
+    for batch in batches([len(source) for source, _ in sources], BATCH_TOKENS):
+        rows = [torch.tensor(sources[i][0]) for i in batch]
+        inputs = pad_sequence(rows, batch_first=True, padding_value=padding)
+        begun = torch.tensor([sources[i][1] for i in batch])
+        generated = network.generate(
+            input_ids=inputs,
+            attention_mask=(inputs != padding).long(),
+            decoder_input_ids=begun,
+            suppress_tokens=[*forbidden] or None,
+            forced_bos_token_id=None,
+            forced_eos_token_id=None,
+            num_beams=1,
+            do_sample=False,
+            max_new_tokens=max_tokens + 1,
+        )
+        for i, row in zip(batch, generated[:, begun.size(1) :].tolist(), strict=True):
+            ids = row[: row.index(end)] if end in row else row
+            text = tokenizer.decode(
+                ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+            )
+            outputs[i] = Output(pieces(ids), text)
+    return outputs
 
 
-def _weights(model: Bundle) -> dict[str, torch.Tensor]:
+def weights(model: Bundle) -> dict[str, torch.Tensor]:
     network = model.model
     own = {name: weight.detach().float().cpu() for name, weight in network.state_dict().items()}
     assert isinstance(network, Transformer)

@@ -1,15 +1,6 @@
 """The names of weights in Marian's own files, whose matrices are transposed, and the options that go with them."""
 
 import re
-from collections.abc import Iterator
-
-import numpy as np
-from numpy.typing import NDArray
-from torch import Tensor
-
-from transduce.config.schema import ModelConfig
-from transduce.wings.export import marian
-from transduce.wings.export.marian import Entry
 
 # The entry of a .npz file with the options of the model, as YAML text.
 OPTIONS_KEY = "special:model.yml"
@@ -29,31 +20,34 @@ NATIVE_ACTIVATIONS = {
     "relu": "relu",
     "swish": "silu",
 }  # Marian's gelu is another function than ours
-# Options that all supported models share, and the values that mean the same.
-FIXED_OPTIONS: dict[str, tuple[object, ...]] = {
-    "type": ("transformer",),
-    # With preprocess "n", Marian's decoder normalises the queries of its self-attention, but not keys and values.
-    "transformer-preprocess": ("",),
-    "transformer-postprocess": ("dan",),
-    "transformer-postprocess-top": ("",),
-    "transformer-decoder-autoreg": ("self-attention",),
-    "transformer-ffn-depth": ("2",),
-    "transformer-decoder-ffn-depth": ("0", "2"),
-    "transformer-decoder-dim-ffn": ("0",),
-    "transformer-train-position-embeddings": ("false",),
-    "transformer-disable-position-embeddings": ("false",),
-    "transformer-alibi-shift": ("false",),
-    "transformer-no-projection": ("false",),
-    "transformer-no-bias": ("false",),
-    "transformer-no-affine": ("false",),
-    "transformer-rnn-projection": ("false",),
-    "transformer-pool": ("false",),
-    "transformer-tied-layers": ([],),
-    "transformer-postprocess-emb": ("d", ""),
-    "lemma-dim-emb": ("0",),
-    "right-left": ("false",),
-    "ulr": ("false",),
-}
+# Options that all supported models share.
+# With preprocess "n", Marian's decoder normalises the queries of its self-attention, but not keys and values.
+FIXED_OPTIONS = """\
+type: transformer
+transformer-preprocess: ""
+transformer-postprocess: dan
+transformer-postprocess-top: ""
+transformer-decoder-autoreg: self-attention
+transformer-ffn-depth: 2
+transformer-decoder-ffn-depth: 0
+transformer-decoder-dim-ffn: 0
+transformer-train-position-embeddings: false
+transformer-disable-position-embeddings: false
+transformer-alibi-shift: false
+transformer-no-projection: false
+transformer-no-bias: false
+transformer-no-affine: false
+transformer-rnn-projection: false
+transformer-pool: false
+transformer-tied-layers:
+  []
+transformer-postprocess-emb: d
+lemma-dim-emb: 0
+right-left: false
+ulr: false
+"""
+# Other values that mean the same.
+SYNONYMS = {"transformer-decoder-ffn-depth": "2", "transformer-postprocess-emb": ""}
 WEIGHT_NAME = re.compile(
     r"model\.(?P<stack>\w+?)\.layers\.(?P<layer>\d+)\.(?P<part>[\w.]+)\.(?P<kind>\w+)"
 )
@@ -80,12 +74,6 @@ def parse_yaml(text: str) -> Yaml:
     return options
 
 
-def layers(config: ModelConfig) -> Iterator[Entry]:
-    """An Entry for every weight except the embeddings and the output bias."""
-    for entry in marian.layers(config):
-        yield entry._replace(theirs=native_name(entry.theirs))
-
-
 def native_name(name: str) -> str:
     """Marian's name of a weight that has a name in Hugging Face's format."""
     found = WEIGHT_NAME.fullmatch(name)
@@ -103,9 +91,3 @@ def native_name(name: str) -> str:
         return f"{prefix}_{sublayer}_{output}_ln_{kind}"
     attention, projection = part.split(".")
     return f"{prefix}_{SUBLAYERS[attention]}_{letter}{projection[0]}"
-
-
-def to_native(weight: Tensor) -> NDArray[np.float32]:
-    """A weight in Marian's shape: matrices are transposed, and vectors are matrices of one row."""
-    matrix = weight.detach().float().cpu().numpy()
-    return np.ascontiguousarray(matrix.T if matrix.ndim > 1 else matrix[None])

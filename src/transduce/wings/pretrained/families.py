@@ -101,6 +101,9 @@ def check(file: Path, family: Family, config: Mapping[str, Any]) -> None:
                 f"{file}: {name} is missing or not a whole number.",
                 "Use another copy of the model.",
             )
+    start = config.get("decoder_start_token_id", 0)
+    if type(start) is not int or start < 0:
+        raise UserError(f"{file}: decoder_start_token_id is {start}; expected a token id.")
     for name in ("attention_heads", "ffn_dim"):
         if config[f"encoder_{name}"] != config[f"decoder_{name}"]:
             raise UserError(

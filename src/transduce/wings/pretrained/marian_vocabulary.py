@@ -3,19 +3,24 @@
 Marian starts decoding with its padding piece, so this piece becomes both PAD and BOS in our vocabulary.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from transduce.config.schema import BOS, EOS, PAD
 from transduce.system.errors import UserError
 from transduce.text.languages import Direction
-from transduce.tokens.imported_vocabulary import ImportedVocabulary, is_code, language_of
-from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.imported_vocabulary import is_code, language_of
 from transduce.wings.export import marian
-from transduce.wings.pretrained.reading import ANOTHER_COPY, read_json
+from transduce.wings.pretrained.reading import checked_ids, read_json
 
 SPECIAL_PIECES = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}  # by default
+SPECIAL_NAMES = (
+    "<pad>",
+    "<s>",
+    "</s>",
+    "<unk>",
+)  # of PAD, BOS, EOS and UNK, where the model has none
 
 
 class Vocabulary(NamedTuple):
@@ -33,7 +38,9 @@ def directions_of(
     `source` and `target` are codes that the user named, separated by commas; empty: those in `described`.
     """
     tags = [language_of(piece) for piece in sources.pieces if is_code(piece)]
-    if tags and not source and not target and (names := described.get(marian.DIRECTIONS)):
+    if not tags:
+        return []
+    if not source and not target and (names := described.get(marian.DIRECTIONS)):
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise UserError(
                 f"{marian.TOKENIZER_FILE}: {marian.DIRECTIONS} is not a list of texts.",
@@ -42,20 +49,25 @@ def directions_of(
                 "data.target",
             )
         return list(map(Direction.parse, names))
-    named = source.split(",") if source else [str(described.get("source_lang") or "src")]
-    pairs = [(one.replace("-", "_"), tag.replace("-", "_")) for one in named for tag in tags]
-    wanted = target.replace("-", "_").split(",") if target else [tag for _, tag in pairs]
+    named = source or str(described.get("source_lang") or "src")
+    known = [tag.replace("-", "_") for tag in tags]
+    wanted = target.replace("-", "_").split(",") if target else known
     for code in wanted:
-        if tags and code not in {tag for _, tag in pairs}:
+        if code not in known:
             raise UserError(
                 f"The model has no target language '{code}'. It has {', '.join(tags)}.",
                 "Choose one of them.",
                 "data.target",
             )
-    directions = [Direction(one, tag) for one, tag in pairs if tag in wanted and tag != one]
-    if tags and not directions:
+    directions = [
+        Direction(one, tag)
+        for one in named.replace("-", "_").split(",")
+        for tag in known
+        if tag in wanted and tag != one
+    ]
+    if not directions:
         raise UserError(
-            f"The source language '{','.join(named)}' is the only target language.",
+            f"The source language '{named}' is the only target language.",
             "Name another.",
             "data.target" if len(tags) > 1 else "data.source",
         )
@@ -69,68 +81,33 @@ def vocabularies(
     # Strings or objects.
     values = [described.get(token) or piece for token, piece in SPECIAL_PIECES.items()]
     names = [str(value.get("content") if isinstance(value, dict) else value) for value in values]
-    sources = _read_vocabulary(folder / marian.VOCABULARY_FILE, names)
-    file = folder / marian.TARGET_VOCABULARY_FILE
+    file = folder / marian.VOCABULARY_FILE
+    sources = checked_ids(file, read_json(file), names)
     shared = config.get("share_encoder_decoder_embeddings", True)
-    targets = _read_vocabulary(file, names) if not shared and file.exists() else sources
+    file = folder / marian.TARGET_VOCABULARY_FILE
+    has_own = not shared and file.exists()
+    targets = checked_ids(file, read_json(file), names) if has_own else sources
     pad, eos, unk = (targets[name] for name in names)
     start = config.get("decoder_start_token_id", pad)
-    if type(start) is not int or start < 0:
-        raise UserError(
-            f"{folder / marian.CONFIG_FILE}: decoder_start_token_id is {start}; expected a token id."
-        )
     for name, token in (("eos_token_id", eos), ("pad_token_id", pad)):
         if config.get(name, token) != token:
             raise UserError(
                 f"{folder / marian.CONFIG_FILE}: {name} is {config[name]}, but {token} in the vocabulary."
             )
-    target = _vocabulary(targets, [pad, start, eos, unk])
+    target = vocabulary_of(targets, [pad, start, eos, unk])
     if shared:
         return target, None
     pad, eos, unk = (sources[name] for name in names)
-    return target, _vocabulary(sources, [pad, sources.get(target.pieces[BOS], pad), eos, unk])
+    return target, vocabulary_of(sources, [pad, sources.get(target.pieces[BOS], pad), eos, unk])
 
 
-def _read_vocabulary(file: Path, special: Iterable[str]) -> dict[str, int]:
-    """Read the id of each piece; raises UserError unless all ids are unique and all special pieces are present."""
-    vocabulary = read_json(file)
-    ids = list(vocabulary.values())
-    if any(type(token) is not int or token < 0 for token in ids) or len({*ids}) < len(ids):
-        raise UserError(
-            f"{file}: two pieces share an id, or an id is not a whole number.",
-            ANOTHER_COPY,
-        )
-    for name in special:
-        if name not in vocabulary:
-            raise UserError(f"{file}: the piece {name} is missing.", ANOTHER_COPY)
-    return vocabulary
-
-
-def _vocabulary(vocabulary: Mapping[str, int], special: Sequence[int]) -> Vocabulary:
+def vocabulary_of(ids: Mapping[str, int], special: Sequence[int]) -> Vocabulary:
     """Our vocabulary, with the special pieces before the other pieces."""
-    pieces = {token: piece for piece, token in vocabulary.items()}
+    pieces = {token: piece for piece, token in ids.items()}
     others = sorted(pieces.keys() - {*special})
-    rows = [*special, *others]
-    first = [pieces.get(token, "<s>") for token in special]
-    if rows[BOS] in (rows[PAD], rows[EOS]):
-        first[BOS] = "<s>"
-        while first[BOS] in vocabulary:
+    first = [pieces.get(token, name) for token, name in zip(special, SPECIAL_NAMES, strict=True)]
+    if special[BOS] in (special[PAD], special[EOS]):
+        first[BOS] = SPECIAL_NAMES[BOS]
+        while first[BOS] in ids:
             first[BOS] = f"<{first[BOS]}>"
-    return Vocabulary([*first, *(pieces[token] for token in others)], rows)
-
-
-def tokenizer_of(folder: Path, target: Vocabulary, source: Vocabulary | None) -> Tokenizer:
-    sides = ((marian.TARGET_MODEL, target), (marian.SOURCE_MODEL, source or target))
-    try:
-        of_target, of_source = (
-            ImportedVocabulary((folder / name).read_bytes(), side.pieces) for name, side in sides
-        )
-        return Tokenizer(of_target, of_source)
-    except OSError as error:
-        raise UserError(
-            f"{error.filename} can't be read: {error.strerror}.", ANOTHER_COPY
-        ) from None
-    except ValueError as error:
-        raise UserError(
-            f"The vocabulary of {folder} can't be used: {error}.", ANOTHER_COPY
-        ) from None
+    return Vocabulary([*first, *(pieces[token] for token in others)], [*special, *others])

@@ -5,14 +5,14 @@ import re
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from transduce.system.console import count
 from transduce.system.errors import Hint, UserError
 from transduce.text.languages import Direction, main_language, nearest_code
-from transduce.tokens.imported_vocabulary import ImportedVocabulary
-from transduce.tokens.vocabulary import LANGUAGE_TAG, OWN_TAG, open_model
-from transduce.wings.pretrained.reading import ANOTHER_COPY, read_json
+from transduce.tokens.vocabulary import LANGUAGE_TAG, OWN_TAG
+from transduce.wings.pretrained.marian_vocabulary import SPECIAL_NAMES, Vocabulary
+from transduce.wings.pretrained.reading import checked_ids, read_json, read_model
 
 PIECES_MODEL, VOCABULARY_FILE = "sentencepiece.bpe.model", "vocab.json"
 SPECIAL_ROWS = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
@@ -21,15 +21,10 @@ LANGUAGE_PIECE = re.compile(r"__(\w+)__|([a-z]{2,3}_[A-Z][A-Za-z]{1,3})")
 SHOWN_CODES = 10
 
 
-class Languages(NamedTuple):
-    """The chosen directions, and the row of each of their languages in the embedding."""
-
-    directions: list[Direction]
-    rows: dict[str, int]
-
-
-def choose_languages(folder: Path, title: str, first: int, sources: str, targets: str) -> Languages:
-    """The languages that `sources` and `targets` name, separated by commas.
+def choose_languages(
+    folder: Path, title: str, first: int, sources: str, targets: str
+) -> tuple[list[Direction], dict[str, int]]:
+    """The directions between languages, and the languages' rows; `sources` and `targets` name them, with commas.
 
     `title` is that of the family. `first` is the row of the first language where no file says it. Raises UserError if
     no languages are named, or if the model lacks one.
@@ -56,7 +51,7 @@ def choose_languages(folder: Path, title: str, first: int, sources: str, targets
         raise UserError(
             f"'{sources}' is the source and the target.", "Name another.", "data.target"
         )
-    return Languages(directions, {**chosen[0], **chosen[1]})
+    return directions, {**chosen[0], **chosen[1]}
 
 
 def _code(name: str, rows: Mapping[str, int]) -> str:
@@ -82,9 +77,8 @@ def _shown(rows: Mapping[str, int]) -> str:
 
 def _rows_of_codes(folder: Path, title: str, first: int) -> dict[str, int]:
     """The row of each language, by its code in the model."""
-    described = read_json(folder / "tokenizer_config.json", is_needed=False)
     fast = read_json(folder / "tokenizer.json", is_needed=False)
-    mapped = read_json(folder / "special_tokens_map.json", is_needed=False)
+    described = read_json(folder / "tokenizer_config.json", is_needed=False)
     numbered: list[tuple[Any, Any]] = [
         (each.get("content"), each.get("id"))
         for each in fast.get("added_tokens") or ()
@@ -95,25 +89,12 @@ def _rows_of_codes(folder: Path, title: str, first: int) -> dict[str, int]:
         for row, each in (described.get("added_tokens_decoder") or {}).items()
         if isinstance(each, dict) and row.isdecimal()
     ]
-    lists = [
-        each.get(key)
-        for each in (described, mapped)
-        for key in ("additional_special_tokens", "extra_special_tokens")
-    ]
-    listed = [piece for each in lists if isinstance(each, list) for piece in map(_content, each)]
-    for known in (numbered, [(piece, first + place) for place, piece in enumerate(_codes(listed))]):
-        rows = {
-            found[1] or found[2]: row
-            for piece, row in known
-            if (found := LANGUAGE_PIECE.fullmatch(str(piece))) and type(row) is int
-        }
-        if rows:
-            return rows
-    return {code: first + place for place, code in enumerate(usual_codes(title))}
-
-
-def _codes(pieces: Iterable[str]) -> list[str]:
-    return [piece for piece in dict.fromkeys(pieces) if LANGUAGE_PIECE.fullmatch(piece)]
+    rows = {
+        found[1] or found[2]: row
+        for piece, row in numbered
+        if (found := LANGUAGE_PIECE.fullmatch(str(piece))) and type(row) is int
+    }
+    return rows or {code: first + place for place, code in enumerate(usual_codes(title))}
 
 
 def usual_codes(title: str) -> list[str]:
@@ -122,29 +103,18 @@ def usual_codes(title: str) -> list[str]:
     return next(part for part in text.split("[") if title in part).partition("]")[2].split()
 
 
-def _content(piece: Any) -> str:
-    return str(piece.get("content") if isinstance(piece, dict) else piece)
-
-
 def read_pieces(folder: Path) -> tuple[bytes, dict[str, int]]:
     """The SentencePiece model, and the row of each piece in the embedding."""
     file = folder / PIECES_MODEL
-    try:
-        model = file.read_bytes()
-        processor = open_model(model)
-    except FileNotFoundError:
+    if not file.exists():
         raise UserError(
             f"{file} is missing.",
             "Copy it from the original model: newer programs don't write it when they save a model.",
-        ) from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"{file} can't be read: {error}.", ANOTHER_COPY) from None
-    if (folder / VOCABULARY_FILE).exists():
-        rows = read_json(folder / VOCABULARY_FILE)
-        if any(type(row) is not int or row < 0 for row in rows.values()):
-            raise UserError(
-                f"{folder / VOCABULARY_FILE}: an id is not a whole number.", ANOTHER_COPY
-            )
+        )
+    model, processor = read_model(file)
+    vocabulary_file = folder / VOCABULARY_FILE
+    if vocabulary_file.exists():
+        rows = checked_ids(vocabulary_file, read_json(vocabulary_file))
         return model, {
             piece: row for piece, row in rows.items() if not LANGUAGE_PIECE.fullmatch(piece)
         }
@@ -155,9 +125,9 @@ def read_pieces(folder: Path) -> tuple[bytes, dict[str, int]]:
 
 
 def vocabulary(
-    model: bytes, pieces: Mapping[str, int], languages: Mapping[str, int], start: int, *, own: bool
-) -> tuple[ImportedVocabulary, list[int]]:
-    """Our vocabulary with the chosen languages' tags, and the row of each of its tokens.
+    pieces: Mapping[str, int], languages: Mapping[str, int], start: int, *, own: bool
+) -> Vocabulary:
+    """Our vocabulary, with the chosen languages' tags behind the special pieces.
 
     `start` is the row that begins a translation. `own`: each side begins with the tag of its own language.
     """
@@ -165,5 +135,5 @@ def vocabulary(
     special = [SPECIAL_ROWS["<pad>"], start, SPECIAL_ROWS["</s>"], SPECIAL_ROWS["<unk>"]]
     taken = {*SPECIAL_ROWS.values()}
     others = {piece: row for piece, row in pieces.items() if row not in taken}
-    names = ["<pad>", "<s>", "</s>", "<unk>", *map(tag.format, languages), *others]
-    return ImportedVocabulary(model, names), [*special, *languages.values(), *others.values()]
+    names = [*SPECIAL_NAMES, *map(tag.format, languages), *others]
+    return Vocabulary(names, [*special, *languages.values(), *others.values()])

@@ -28,7 +28,7 @@ from transduce.wings.serving.payload import parse
 from transduce.wings.serving.service import Service
 
 UPLOAD = "/translate_file"
-QUEUED_PATHS = ("/translate", UPLOAD, "/attention")
+QUEUED_PATHS = ("/translate", UPLOAD, "/attention", "/suggest")
 DOWNLOADS = "/download_file/"  # needs no key: the names are secret, and LibreTranslate's clients send no key
 # Paths that need no key, as in LibreTranslate.
 KEYLESS = "/languages", "/frontend/settings", "/docs", "/openapi.json"
@@ -252,6 +252,7 @@ class AccessControl:
         if owner is None:
             raise HTTPException(403, "Unknown API key.")
         _check_rate(self.by_key, owner)
+        scope.setdefault("state", {})["owner"] = owner
         return receive
 
 

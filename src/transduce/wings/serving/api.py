@@ -17,14 +17,20 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
-from transduce.decoding.types import Translation, TranslationOptions, as_terms
+from transduce.decoding.types import (
+    Translation,
+    TranslationMemory,
+    TranslationOptions,
+    as_terms,
+)
 from transduce.system.errors import UserError
 from transduce.text.formats import document_suffixes
-from transduce.text.languages import language_name
+from transduce.text.languages import Direction, language_name
 from transduce.wings.serving import payload
 from transduce.wings.serving.access import AccessControl, answer
 from transduce.wings.serving.addresses import public_url
 from transduce.wings.serving.catalogue import Catalogue, Route
+from transduce.wings.serving.corrections import Corrections
 from transduce.wings.serving.downloads import Downloads
 from transduce.wings.serving.examples import EXAMPLES, answered
 from transduce.wings.serving.keys import Keys
@@ -37,6 +43,7 @@ from transduce.wings.serving.payload import (
     Asked,
     Detection,
     JsonObject,
+    Suggestion,
     Texts,
     Upload,
     boundary,
@@ -70,12 +77,13 @@ def application(
     local: bool,
     proxied: bool = False,
     origins: Sequence[str] = (),
+    corrections: Corrections | None = None,
 ) -> ASGIApp:
     """Create the server's ASGI application. `local`, `proxied` and `origins` are described at AccessControl.
 
     Raises UserError if two models of the same name have a common direction.
     """
-    service = Service(store, limits)
+    service = Service(store, limits, corrections)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -102,6 +110,8 @@ def application(
         ),
     )
     _add_translations(app, service)
+    if corrections:
+        _add_suggestions(app, service, corrections)
     _add_documents(app, service, Downloads(limits.documents, limits.document_seconds))
     _add_facts(app, service, keys, limits)
     checked = AccessControl(
@@ -150,6 +160,17 @@ def _add_translations(app: FastAPI, service: Service) -> None:
         return await _draw_attention(request, service)
 
 
+def _add_suggestions(app: FastAPI, service: Service, corrections: Corrections) -> None:
+    @app.post(
+        "/suggest",
+        summary="Correct a translation",
+        openapi_extra=_body(Suggestion, EXAMPLES["/suggest"].asked),
+        responses=answered("/suggest"),
+    )
+    async def suggest(request: Request) -> JSONResponse:
+        return await _suggest(request, service, corrections)
+
+
 def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None:
     example = EXAMPLES["/translate_file"].asked
     body = {"content": {MULTIPART: {"schema": DOCUMENT, "example": example}}, "required": True}
@@ -192,8 +213,9 @@ async def _translate(request: Request, service: Service) -> JSONResponse:
         sources = [each.language for each in detected]
         columns["detectedLanguage"] = list(map(payload.detected, detected))
     routes = {source: catalogue.route(source, asked.target) for source in sources}
+    memory = _memory(request, service, asked.memory)
     found, can_align = await _in_turn(
-        request, service, lambda: _translate_along(routes, texts, sources, asked, service)
+        request, service, lambda: _translate_along(memory, routes, texts, sources, asked, service)
     )
     columns |= payload.columns(found, asked, can_align)
     if any(len(route) > 1 for route in routes.values()):
@@ -203,7 +225,49 @@ async def _translate(request: Request, service: Service) -> JSONResponse:
     return JSONResponse(answer, headers=_model_header(service, *routes.values()))
 
 
+async def _suggest(request: Request, service: Service, corrections: Corrections) -> JSONResponse:
+    """Keep a correction together with what the models say without the memory."""
+    owner = _owner(request)
+    if not corrections.accepts(owner):
+        raise HTTPException(403, "This server keeps no corrections of clients without a key.")
+    asked = validate(Suggestion, await _fields(request, service.limits))
+    payload.check_characters("text", [asked.q, asked.s], service.limits.characters)
+    if not asked.q.strip() or not asked.s.strip():
+        raise UserError(
+            "A correction needs two texts.", "Send the text as q, and its translation as s."
+        )
+    catalogue = _catalogue(request, service, asked.model)
+    source = await _source(asked, service, catalogue)
+    route = catalogue.route(source, asked.target)
+    if not route:
+        raise UserError(f"{source} and {asked.target} are the same language.")
+
+    async def said() -> str:
+        async with service.store.open([route]) as [opened]:
+            order = Order(TranslationOptions(sentences=True))
+            [found] = await service.translate([asked.q], opened, order)
+            return found.text
+
+    machine = await _in_turn(request, service, said)
+    direction = str(Direction(route[0].direction.source, route[-1].direction.target))
+    unit = await asyncio.to_thread(corrections.add, asked.q, asked.s, direction, owner, machine)
+    return JSONResponse({"success": True, "state": unit.state})
+
+
+def _owner(request: Request) -> str:
+    """The name of the key that a request has sent; "" without keys."""
+    return str(getattr(request.state, "owner", ""))
+
+
+def _memory(request: Request, service: Service, is_wanted: bool) -> TranslationMemory | None:
+    """The translation memory as the client of a request sees it."""
+    if not (service.corrections and is_wanted):
+        return None
+    return service.corrections.memory(_owner(request))
+
+
 async def _translate_along(
+    memory: TranslationMemory | None,
     routes: Mapping[str, Route],
     texts: Sequence[str],
     sources: Sequence[str],
@@ -212,7 +276,9 @@ async def _translate_along(
 ) -> tuple[list[Translation], bool]:
     """Translate each text along the route of its source language, and tell whether all models align words."""
     terms = as_terms(asked.glossary)
-    options = TranslationOptions(asked.alternatives + 1, asked.alignment, terms, sentences=True)
+    options = TranslationOptions(
+        asked.alternatives + 1, asked.alignment, terms, sentences=True, translation_memory=memory
+    )
     order = Order(options, asked.beam_size)
     work = service.translate_html if asked.format == "html" else service.translate
     found = dict[int, Translation]()
@@ -230,13 +296,18 @@ def _languages(route: Route, source: str) -> list[str]:
     return list(map(payload.code, codes(hop.direction for hop in route) or [source]))
 
 
+async def _source(asked: Asked, service: Service, catalogue: Catalogue) -> str:
+    """The language of the text of a request."""
+    if asked.source != AUTO:
+        return asked.source
+    [detected] = await service.sources([asked.q], catalogue, asked.target)
+    return detected.language
+
+
 async def _draw_attention(request: Request, service: Service) -> Response:
     asked = validate(Asked, await _fields(request, service.limits))
-    source = asked.source
     catalogue = _catalogue(request, service, asked.model)
-    if source == AUTO:
-        [detected] = await service.sources([asked.q], catalogue, asked.target)
-        source = detected.language
+    source = await _source(asked, service, catalogue)
     route = catalogue.route(source, asked.target)
     if len(route) != 1:
         raise UserError(
@@ -278,7 +349,9 @@ async def _translate_file(request: Request, service: Service, downloads: Downloa
         source = detected.language
     route = catalogue.route(source, asked.target)
 
-    order = Order(TranslationOptions(glossary=as_terms(asked.glossary), sentences=True))
+    memory = _memory(request, service, asked.memory)
+    terms = as_terms(asked.glossary)
+    order = Order(TranslationOptions(glossary=terms, sentences=True, translation_memory=memory))
 
     async def translated() -> bytes:
         async with service.store.open([route]) as [opened]:
@@ -291,6 +364,8 @@ async def _translate_file(request: Request, service: Service, downloads: Downloa
 
 
 def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> None:
+    corrections = service.corrections
+
     @app.get("/languages", summary="List the language pairs", responses=answered("/languages"))
     async def languages() -> list[JsonObject]:
         default = service.catalogues.default
@@ -310,7 +385,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
             "keyRequired": bool(keys),
             "charLimit": limits.characters,
             "frontendTimeout": 300,
-            "suggestions": False,
+            "suggestions": bool(corrections and corrections.accepts("key" if keys else "")),
             "filesTranslation": True,
             "fileLimit": limits.document,  # bytes; LibreTranslate lacks this setting
             "supportedFilesFormat": document_suffixes(),

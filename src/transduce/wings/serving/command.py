@@ -14,8 +14,10 @@ from transduce.commands.recipes import Files
 from transduce.decoding.registry import EngineName
 from transduce.system.console import log, print_table
 from transduce.system.errors import UserError, needing
+from transduce.wings.serving.keys import Contributors
 
 if TYPE_CHECKING:
+    from transduce.wings.serving.corrections import Corrections
     from transduce.wings.serving.store import ModelStore
 
 
@@ -30,6 +32,8 @@ def serve(
     cors: Files = (),
     engine: EngineName = "auto",
     memory_limit: str = "",
+    memory: str = "",
+    corrections: Contributors = "keys",
     show_limits: bool = False,
     limit: Files = (),
 ) -> None:
@@ -51,6 +55,11 @@ def serve(
         engine: The engine; `transduce translate --help` describes the choices.
         memory_limit: The memory for the weights of all models, such as 4G. Models are then loaded when they are first
             used, and the least recently used ones are unloaded. By default, all models are loaded at the start.
+        memory: A translation memory: a bilingual file (such as memory.tmx or memory.tsv), a folder of such files, or a
+            database that is made if it is missing. A text that it holds is not translated again. Corrections are kept
+            in the database; that of memory.tmx is memory.tmx.sqlite.
+        corrections: With --memory, whose corrections are kept: of the clients with `keys`, each for its own answers; of
+            `anyone`, for all answers if there are no keys; of `nobody`.
         show_limits: Print all limits and exit.
         limit: Set a limit, as limits.NAME=NUMBER; --show-limits prints all limits. May be repeated.
     """
@@ -98,7 +107,10 @@ def serve(
     store = _store(
         named_folders(models), engine, memory_from(memory_limit) if memory_limit else math.inf
     )
-    app = application(store, owners, limits, local=local, proxied=bool(proxy), origins=origins)
+    kept = _corrections(memory, corrections, store) if memory else None
+    app = application(
+        store, owners, limits, local=local, proxied=bool(proxy), origins=origins, corrections=kept
+    )
     if not memory_limit:
         store.load_all()
     for model in store.models:
@@ -144,6 +156,15 @@ def _store(folders: Sequence[tuple[str, Path]], engine: EngineName, limit: float
 
     models = [Model.read(name, folder) for name, folder in folders]
     return ModelStore(models, lambda path: load(path, engine=engine), limit)
+
+
+def _corrections(memory: str, contributors: Contributors, store: "ModelStore") -> "Corrections":
+    """Open the translation memory for the directions of all models. Raises UserError if it is unusable."""
+    from transduce.wings.memories.opening import open_memory
+    from transduce.wings.serving.corrections import Corrections
+
+    directions = dict.fromkeys(each for model in store.models for each in model.directions)
+    return Corrections(open_memory(memory, [*directions]), contributors)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -21,6 +21,10 @@ EXAMPLES = {
         {"file": "@messages.po"} | ENGLISH_TO_GERMAN,
         {"translatedFileUrl": "http://localhost:5000/download_file/Zr0Jm2Qy6cT8sVb1XwKdPg.po"},
     ),
+    "/suggest": Example(
+        {"q": "A dog runs.", "s": "Ein Hund läuft."} | ENGLISH_TO_GERMAN,
+        {"success": True, "state": "accepted"},
+    ),
     "/detect": Example({"q": "Ein Hund rennt."}, [{"language": "de", "confidence": 44.4}]),
     "/languages": Example(
         {},

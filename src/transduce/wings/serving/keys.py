@@ -12,11 +12,13 @@ import shlex
 import stat
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.text.plain import read_lines
 
+Contributors = Literal["keys", "anyone", "nobody"]  # clients whose corrections are kept
 KEY_NAME = re.compile(r"[\w.@-]{1,64}")
 KEY_LINE = re.compile(r"([^\t]+)\t([0-9a-f]{64})")
 

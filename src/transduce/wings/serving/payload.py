@@ -25,6 +25,7 @@ MAX_FORM_FIELDS = 1000
 MAX_NAME_CHARACTERS = 64  # maximum for the name of a model, a language or a content type
 Code = Annotated[str, Field(max_length=MAX_NAME_CHARACTERS)]
 MODEL_HELP = "name of the model that translates; without a name: the default model; also as a header, X-Model: NAME"
+MEMORY_HELP = "use the server's translation memory, if it has one"
 GLOSSARY_HELP = "source terms and their required translations, as a JSON object"
 Fields = TypeVar("Fields", bound=BaseModel)
 JsonObject = dict[str, Any]
@@ -45,6 +46,12 @@ class Asked(BaseModel):
     model: Code = Field("", description=MODEL_HELP)
 
 
+class Suggestion(Asked):
+    """The fields of POST /suggest: a text and the translation that a person suggests."""
+
+    s: str = Field(description="the translation that q should have")
+
+
 class Upload(BaseModel):
     """The fields of POST /translate_file beside `file`."""
 
@@ -52,6 +59,7 @@ class Upload(BaseModel):
     target: Code = Field(description="language code")
     glossary: dict[str, str] = Field({}, description=GLOSSARY_HELP)
     model: Code = Field("", description=MODEL_HELP)
+    memory: bool = Field(True, description=MEMORY_HELP)
 
 
 class Texts(BaseModel):
@@ -77,6 +85,7 @@ class Texts(BaseModel):
     )
     glossary: dict[str, str] = Field({}, description=GLOSSARY_HELP)
     model: Code = Field("", description=MODEL_HELP)
+    memory: bool = Field(True, description=MEMORY_HELP)
 
 
 def parse(body: bytes, content_type: str, query: bytes, depth: int) -> JsonObject:
@@ -292,6 +301,11 @@ def columns(found: list[Translation], asked: Texts, can_align: bool) -> dict[str
                 [{"text": hop.text, "score": round(hop.score, 4)} for hop in each.hops]
                 for each in found
             ]
+    if any(each.matches for each in found):
+        values["matches"] = [
+            [match._asdict() | {"score": round(match.score, 4)} for match in each.matches]
+            for each in found
+        ]
     if asked.alignment and can_align and asked.format != "html":
         values["alignment"] = [[link._asdict() for link in each.links] for each in found]
     return values

@@ -11,13 +11,20 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from transduce.decoding.pivot import hops_with_options, joined
 from transduce.decoding.plan import Plan
+from transduce.decoding.recall import recall
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import BLANK_TRANSLATION, Translation, TranslationOptions
+from transduce.decoding.types import (
+    BLANK_TRANSLATION,
+    Translation,
+    TranslationOptions,
+)
 from transduce.system.errors import UserError
 from transduce.text.formats import Document, TextKind, document_format, read_document
+from transduce.text.languages import Direction
 from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.wings.serving.batching import Batcher, BatchKey, Part
 from transduce.wings.serving.catalogue import Catalogue, Catalogues
+from transduce.wings.serving.corrections import Corrections
 from transduce.wings.serving.languages import UNDETERMINED, Detected, Detector, without_markup
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.models import Served
@@ -91,8 +98,9 @@ class Metrics:
 class Service:
     """The models of a server. All models share one queue."""
 
-    def __init__(self, store: ModelStore, limits: Limits):
+    def __init__(self, store: ModelStore, limits: Limits, corrections: Corrections | None = None):
         self.store = store
+        self.corrections = corrections
         self.limits = limits
         self.metrics = Metrics(lambda: self.batcher.requests, lambda: self.batcher.tokens)
         self.batcher = Batcher(
@@ -150,6 +158,22 @@ class Service:
         """
         if not route:
             return [replace(BLANK_TRANSLATION, text=text) for text in texts]
+        memory = order.options.translation_memory
+        if not memory:
+            return await self._relay(texts, route, order, kinds)
+        direction = str(Direction(*_ends(route)))
+        size = sum(map(len, texts))
+        found = await self._run(size, lambda: recall(memory, texts, direction, kinds))
+        others = [texts[i] for i in found.others]
+        their_kinds = kinds and [kinds[i] for i in found.others]
+        return found.with_translations(await self._relay(others, route, order, their_kinds))
+
+    async def _relay(
+        self, texts: Sequence[str], route: Opened, order: Order, kinds: Sequence[TextKind] | None
+    ) -> list[Translation]:
+        """Translate texts by each model of a route in turn. Only a single model uses the translation memory."""
+        if len(route) > 1:
+            order = order._replace(options=order.options._replace(translation_memory=None))
         translations = []
         for served, options in hops_with_options(route, order.options):
             hop = await self._translate(texts, served, order._replace(options=options), kinds)

@@ -1,5 +1,6 @@
 /** Alternative translations of a passage, best first; the user chooses one by a click. */
 
+import { correctionForm } from "./correction.js";
 import { element, make, recallJson, remember } from "./elements.js";
 import { figure, label, likelihood } from "./quality.js";
 import { ask } from "./service.js";
@@ -17,6 +18,7 @@ export class Alternatives {
     Object.assign(this, { facing, glossary, onTaken, box: element("alternatives"), button: element("other") });
     facing.chosen = new Map(Object.entries(recallJson(CHOSEN, "sessionStorage") ?? {}));
     this.passage = null;
+    this.keeps = false; // whether the server keeps corrections
     this.running = null; // the AbortController of the newest request
     this.button.addEventListener("click", () => {
       if (this.passage) this.close();
@@ -72,6 +74,8 @@ export class Alternatives {
     if (quality) this.box.prepend(make("p", "soft", `The first translation of this sentence: ${quality}`));
     if (distinct.length < 2) this.box.append(make("p", "soft", "The model found no alternatives."));
     else this.box.append(make("p", "soft", EXPLANATION));
+    const keep = (text) => this.take(passage, text);
+    if (this.keeps) this.box.append(correctionForm(passage, this.facing.request, keep));
     const first = list.querySelector("[aria-pressed=true]") ?? list.querySelector("button");
     if ([document.body, this.facing.output, this.button].includes(document.activeElement))
       first.focus({ preventScroll: true });
@@ -102,9 +106,9 @@ export class Alternatives {
   }
 
   steer(event) {
-    const buttons = [...this.box.querySelectorAll("button")];
+    const buttons = [...this.box.querySelectorAll("ol button")];
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step) {
+    if (step && event.target.tagName === "BUTTON") {
       event.preventDefault();
       buttons.at((buttons.indexOf(document.activeElement) + step) % buttons.length)?.focus();
     } else if (event.key === "Escape") {

@@ -279,6 +279,7 @@ async function start() {
 
 function begin(settings, known) {
   limit = settings.charLimit ?? -1;
+  alternatives.keeps = settings.suggestions;
   notice();
   languages = new Languages(known, settings.language, () => {
     glossary.show(languages);

@@ -1,0 +1,1 @@
+"""Translation memories: units of text that people have translated, in a database that finds similar ones."""

@@ -1,0 +1,43 @@
+"""Corrections on the web page: tests of transduce/wings/serving/page/correction.js."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("selenium", reason="pip install selenium (in the extra `dev`)")
+from selenium.webdriver.common.keys import Keys
+
+if TYPE_CHECKING:
+    from web_page import Page
+
+
+def test_a_corrected_sentence_is_translated_as_corrected_from_then_on(page: "Page") -> None:
+    page.translate("ka mi lo lo. mi nu ka ka")
+    page.click("#other")
+    page.wait(lambda: page.all(".correction textarea"))
+    assert page.value(".correction textarea") == page.text(".passage.opened")
+    page.fill(".correction textarea", "  corrected by hand ")
+    page.press(Keys.TAB, Keys.ENTER)
+    page.wait(lambda: "keeps this translation" in page.text("#notice-text"))
+    assert page.text("#target-text").startswith("corrected by hand")
+    assert not page.shows("#alternatives")
+    page.run("sessionStorage.clear()")
+    page.open()
+    page.fill("#source-text", "ka mi lo lo.")
+    page.wait(lambda: page.text("#target-text") == "corrected by hand")
+    page.fill("#source-text", "so\nka mi lo lo.")
+    page.wait(lambda: page.text("#target-text").endswith("\ncorrected by hand"))
+
+
+def test_a_refused_correction_says_why_and_keeps_the_text(page: "Page") -> None:
+    page.translate("ka ka mi")
+    page.click("#other")
+    page.wait(lambda: page.all(".correction textarea"))
+    page.intercept("return new Response(JSON.stringify({error: 'Not so.'}), {status: 400})")
+    page.fill(".correction textarea", "another text")
+    page.click(".correction button")
+    page.wait(lambda: page.text(".correction .wrong") == "Not so.")
+    assert page.value(".correction textarea") == "another text"
+    assert page.one(".correction button").is_enabled()
+    page.press(Keys.ARROW_DOWN, Keys.ESCAPE)
+    assert not page.shows("#alternatives")
