@@ -280,6 +280,7 @@ async function start() {
 function begin(settings, known) {
   limit = settings.charLimit ?? -1;
   alternatives.keeps = settings.suggestions;
+  if (settings.suggestions) element("other").textContent = "Change";
   notice();
   languages = new Languages(known, settings.language, () => {
     glossary.show(languages);
