@@ -27,7 +27,13 @@ from transduce.training.loop import Reason, Training, is_tuning
 from transduce.training.run_card import RunCard, read_run_card
 
 UNTRAINED_PERPLEXITY = 100  # a model with a higher perplexity can hardly translate
-TUNED_SHARES = (0.9, 0.8, 0.7, 0.5, 0.3)  # of the tuned weights, in averages with the weights before
+TUNED_SHARES = (
+    0.9,
+    0.8,
+    0.7,
+    0.5,
+    0.3,
+)  # of the tuned weights, in averages with the weights before
 SPARED_GAIN = 0.05  # so much of the gain on the new text is given up to stay near the old weights
 METRICS_EXAMPLES = 8  # translations kept in metrics.json
 

@@ -413,3 +413,14 @@ def test_export_as_a_command(models, tmp_path, capsys, monkeypatch):
         capsys, "export", tmp_path / "unfinished", "--to", "onnx", "--out", tmp_path / "x"
     )
     assert status == 2 and "is not finished. Repeat the command of the training" in error
+
+
+def test_a_model_of_several_languages_whose_recipe_names_none_begins_with_its_first_direction():
+    given = {"data.directions": ("en-de", "fr-de"), "data.source": "", "data.target": ""}
+    config = configure(given)
+    every = exporting.in_direction(config, "").data
+    assert (every.source, every.target, every.directions) == ("en", "de", ("en-de", "fr-de"))
+    one = exporting.in_direction(config, "fr-de").data
+    assert (one.source, one.target, one.directions) == ("fr", "de", ("fr-de",))
+    named = configure(given | {"data.source": "fr", "data.target": "de"})
+    assert exporting.in_direction(named, "") == named

@@ -97,19 +97,23 @@ def export(
 
 
 def in_direction(config: RunConfig, direction: str) -> RunConfig:
-    """The configuration of a multilingual model for one of its directions. Raises UserError if the model lacks it."""
-    if not direction:
-        return config
+    """The configuration of a multilingual model for one of its directions. Raises UserError if the model lacks it.
+
+    Without a direction, the model keeps all of them. If its recipe names no languages, those of the first are named.
+    """
     known = config.data.directions
-    if direction not in known:
+    if not direction and (config.data.target or not known):
+        return config
+    if direction and direction not in known:
         raise UserError(
             f"The model has no direction {direction}.",
             Hint(f"Choose one of {', '.join(known)}.")
             if known
             else Hint("Leave the direction out."),
         )
-    source, target = Direction.parse(direction)
-    data = replace(config.data, directions=(direction,), source=source, target=target)
+    source, target = Direction.parse(direction or known[0])
+    directions = (direction,) if direction else known
+    data = replace(config.data, directions=directions, source=source, target=target)
     return replace(config, data=data)
 
 
