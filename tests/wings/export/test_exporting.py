@@ -416,7 +416,7 @@ def test_export_as_a_command(models, tmp_path, capsys, monkeypatch):
 
 
 def test_a_model_of_several_languages_whose_recipe_names_none_begins_with_its_first_direction():
-    given = {"data.directions": ("en-de", "fr-de"), "data.source": "", "data.target": ""}
+    given = {"data.directions": ("en-de", "fr-de")}
     config = configure(given)
     every = exporting.in_direction(config, "").data
     assert (every.source, every.target, every.directions) == ("en", "de", ("en-de", "fr-de"))

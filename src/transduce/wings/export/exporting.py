@@ -99,10 +99,11 @@ def export(
 def in_direction(config: RunConfig, direction: str) -> RunConfig:
     """The configuration of a multilingual model for one of its directions. Raises UserError if the model lacks it.
 
-    Without a direction, the model keeps all of them. If its recipe names no languages, those of the first are named.
+    Without a direction, the model keeps all of them, and names the first one if its recipe names none.
     """
     known = config.data.directions
-    if not direction and (config.data.target or not known):
+    named = Direction(config.data.source, config.data.target).as_codes
+    if not direction and (not known or str(named) in known):
         return config
     if direction and direction not in known:
         raise UserError(
