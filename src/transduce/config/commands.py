@@ -58,6 +58,12 @@ COMMANDS = {
         "Serve models via a web page and LibreTranslate's API.",
         "[MODELS...] [OPTIONS]\nExample: transduce serve en-de=MODEL --port 5000",
     ),
+    "memory": Command(
+        f"{_WINGS}.memories.command:memory",
+        TRANSLATE,
+        "Review and export translation memories.",
+        "ACTION DATABASE [OPTIONS]\nExample: transduce memory review memory.tmx.sqlite",
+    ),
     "score": Command(
         "transduce.commands.score:score",
         TRANSLATE,

@@ -30,7 +30,7 @@ LENGTH_BITS = (
 MAX_LENGTH = (1 << LENGTH_BITS) - 1
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS scopes (
-    number INTEGER PRIMARY KEY, direction TEXT NOT NULL, owner TEXT NOT NULL, UNIQUE (direction, owner));
+    number INTEGER PRIMARY KEY AUTOINCREMENT, direction TEXT NOT NULL, owner TEXT NOT NULL, UNIQUE (direction, owner));
 CREATE TABLE IF NOT EXISTS units (
     id INTEGER PRIMARY KEY, scope INTEGER NOT NULL, form INTEGER NOT NULL, pair INTEGER NOT NULL,
     source TEXT NOT NULL, target TEXT NOT NULL, origin TEXT NOT NULL, file TEXT NOT NULL, created REAL NOT NULL,
@@ -59,6 +59,11 @@ class Unit(NamedTuple):
     reason: str = ""  # why a person must decide
     id: int = 0
     created: float = 0.0  # seconds since 1970
+
+    @property
+    def number(self) -> int:
+        """The unit's number for people."""
+        return self.id >> LENGTH_BITS
 
 
 class Database:
@@ -106,9 +111,13 @@ class Database:
         self, texts: Sequence[str], direction: str, owner: str = ""
     ) -> list[tuple[MemoryMatch, ...]]:
         """The units most similar to each text, best first, of those that `owner` sees; exact ones have the score 1."""
-        with self.reading():
-            scopes = self._scopes(direction, owner)
-            return [tuple(self._matches(text, scopes)) for text in texts]
+        with self.reading() as connection:
+            connection.execute("BEGIN")  # all look-ups see the same state
+            try:
+                scopes = self._scopes(direction, owner)
+                return [tuple(self._matches(text, scopes)) for text in texts]
+            finally:
+                connection.rollback()
 
     def _scopes(self, direction: str, owner: str) -> list[int]:
         query = (
@@ -246,6 +255,22 @@ class Database:
             (number, words),
         )
         connection.execute("DELETE FROM units WHERE id = ?", (number,))
+
+    def delete(self, owner: str) -> int:
+        """Delete all units of an owner of a key, and return how many they were."""
+        with self.writing() as connection:
+            scopes = connection.execute(
+                "SELECT number FROM scopes WHERE owner = ? AND owner != ''", (owner,)
+            ).fetchall()
+            deleted = 0
+            for (scope,) in scopes:
+                deleted += connection.execute(
+                    "DELETE FROM units WHERE scope = ?", (scope,)
+                ).rowcount
+                connection.execute(f"DROP TABLE frequencies_{scope}")
+                connection.execute(f"DROP TABLE words_{scope}")
+                connection.execute("DELETE FROM scopes WHERE number = ?", (scope,))
+            return deleted
 
     def decide(self, number: int, state: State) -> None:
         """Accept or reject a waiting unit. Raises UserError if none with this number waits."""
