@@ -89,6 +89,16 @@ def test_a_correction_counts_at_once(asking: Any, memory: Database) -> None:
     assert (direction, owner, unit.machine) == ("ka-zu", "", "nu mi")
 
 
+def test_a_doubtful_correction_waits_for_a_person(asking: Any, memory: Database) -> None:
+    kept = ask(asking, "/suggest", q="nu mi", s="much too long, " * 10 + "really")
+    assert kept["success"] and kept["state"] == "waiting" and "length" in kept["reason"]
+    assert ask(asking, "/translate", q="nu mi")["translatedText"] == "nu mi"
+    [(direction, _, unit)] = memory.units("waiting")
+    assert (direction, unit.machine, unit.reason) == ("ka-zu", "nu mi", kept["reason"])
+    memory.decide(unit.id, "accepted")
+    assert ask(asking, "/translate", q="nu mi")["translatedText"] == unit.target
+
+
 def test_what_the_memory_says_is_not_what_the_machine_had_said(
     asking: Any, memory: Database
 ) -> None:

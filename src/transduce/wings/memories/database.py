@@ -299,6 +299,15 @@ class Database:
             for direction, owner, *values in connection.execute(query, (state,)):
                 yield direction, owner, Unit(*values)
 
+    def sample(self, direction: str, number: int) -> list[tuple[str, str]]:
+        """Texts and translations that files brought, up to `number` of a direction, from all parts of the memory."""
+        query = (
+            "SELECT source, target FROM units JOIN scopes ON scope = number "
+            "WHERE direction = ? AND file != '' AND state = 'accepted' ORDER BY form LIMIT ?"
+        )
+        with self.reading() as connection:
+            return connection.execute(query, (direction, number)).fetchall()
+
     def count(self, direction: str) -> int:
         """The number of accepted units of a direction."""
         query = (

@@ -242,16 +242,22 @@ async def _suggest(request: Request, service: Service, corrections: Corrections)
     if not route:
         raise UserError(f"{source} and {asked.target} are the same language.")
 
-    async def said() -> str:
+    async def judged() -> tuple[str, str]:
         async with service.store.open([route]) as [opened]:
             order = Order(TranslationOptions(sentences=True))
             [found] = await service.translate([asked.q], opened, order)
-            return found.text
+            if len(opened) > 1:
+                return found.text, "no single model can judge it"
+            texts = (asked.q, asked.s, found.text)
+            doubt = await service.batcher.call(lambda: corrections.doubt(opened[0], *texts))
+            return found.text, doubt
 
-    machine = await _in_turn(request, service, said)
+    machine, doubt = await _in_turn(request, service, judged)
     direction = str(Direction(route[0].direction.source, route[-1].direction.target))
-    unit = await asyncio.to_thread(corrections.add, asked.q, asked.s, direction, owner, machine)
-    return JSONResponse({"success": True, "state": unit.state})
+    texts = (asked.q, asked.s, direction, owner, machine, doubt)
+    unit = await asyncio.to_thread(corrections.add, *texts)
+    reason = {"reason": doubt} if doubt else {}
+    return JSONResponse({"success": True, "state": unit.state, **reason})
 
 
 def _owner(request: Request) -> str:

@@ -1,12 +1,18 @@
 """The translation memory of a server, and the corrections that its clients send."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
+from transduce.decoding.translator import Translator
 from transduce.decoding.types import MemoryMatch
-from transduce.wings.memories.database import Database, Unit
+from transduce.model_folder import DATA
+from transduce.preparation.prepared import VALID_FILE, read_valid
+from transduce.wings.memories.database import Database, State, Unit
+from transduce.wings.memories.judging import MAX_KNOWN_PAIRS, MIN_KNOWN_PAIRS, Judge
 from transduce.wings.serving.keys import Contributors
+from transduce.wings.serving.models import Served
 
 CORRECTION = "correction"
 
@@ -28,6 +34,7 @@ class Corrections:
 
     database: Database
     contributors: Contributors = "keys"
+    judges: WeakKeyDictionary[Translator, Judge] = field(default_factory=WeakKeyDictionary)
 
     def memory(self, owner: str) -> OwnMemory:
         """The memory for the answers to a client."""
@@ -37,8 +44,30 @@ class Corrections:
         """Whether a client may add corrections."""
         return self.contributors == "anyone" or (self.contributors == "keys" and bool(owner))
 
-    def add(self, source: str, target: str, direction: str, owner: str, machine: str) -> Unit:
-        """Keep a correction. It is part of the memory for its client at once."""
-        unit = Unit(source, target, f"{CORRECTION} by {owner}" if owner else CORRECTION, machine)
+    def add(
+        self, source: str, target: str, direction: str, owner: str, machine: str, doubt: str
+    ) -> Unit:
+        """Keep a correction. Without a doubt, it is part of the memory for its client at once."""
+        origin = f"{CORRECTION} by {owner}" if owner else CORRECTION
+        state: State = "waiting" if doubt else "accepted"
+        unit = Unit(source, target, origin, machine, state, doubt)
         self.database.add([unit], direction, owner)
         return unit
+
+    def doubt(self, served: Served, source: str, target: str, machine: str) -> str:
+        """Why a person should look at a correction first, or "". Takes seconds for the first one of a model."""
+        translator = served.version.translator(served.direction, 1)
+        if translator not in self.judges:
+            self.judges[translator] = Judge(translator, self._known(served))
+        return self.judges[translator].doubt(source, target, machine)
+
+    def _known(self, served: Served) -> list[tuple[str, str]]:
+        """Good translations: units from files, or the model's held-out pairs if there are few."""
+        direction = str(served.direction)
+        known = self.database.sample(direction, MAX_KNOWN_PAIRS)
+        if len(known) >= MIN_KNOWN_PAIRS:
+            return known
+        data = served.version.state.path / DATA
+        pairs = read_valid(data) if (data / VALID_FILE).is_file() else []
+        own = [pair[:2] for pair in pairs if pair.direction in ("", direction)]
+        return [(source, target) for source, target in own]
