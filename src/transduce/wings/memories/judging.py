@@ -36,7 +36,7 @@ class Evidence(NamedTuple):
 # Nothing above is held back; without known pairs, everything below.
 CLEARLY_GOOD = Evidence(-3.0, -4.0, -1.0, 0.3)
 CLEARLY_BAD = Evidence(-6.5, -7.5, -3.0, 0.0)
-REASONS = (  # in the order of Evidence
+DOUBTS = (  # in the order of Evidence
     "the model finds it very unlikely",
     "the model finds its end very unlikely",
     "it seems to be incomplete",
@@ -70,7 +70,7 @@ class Judge:
             [evidence] = self._evidence([(source, correction)])
         except UserError:
             return "it is too long for the model to judge"
-        reasons = zip(evidence, self._limits, REASONS, strict=True)
+        reasons = zip(evidence, self._limits, DOUBTS, strict=True)
         return next((reason for value, limit, reason in reasons if value < limit), "")
 
     def _doubt_copy(self, source: str, machine: str) -> str:
