@@ -30,6 +30,7 @@ from transduce.decoding.types import (
     Sentences,
     Term,
     Translation,
+    TranslationMemory,
     TranslationOptions,
     as_list,
     as_terms,
@@ -150,6 +151,7 @@ class Translator(Searcher):
         align: bool = False,
         glossary: Mapping[str, str] | Sequence[Term] = (),
         sentences: bool = False,
+        translation_memory: TranslationMemory | None = None,
     ) -> list[Translation]:
         """Return the translation of each text, with up to n_best - 1 alternative translations.
 
@@ -157,7 +159,7 @@ class Translator(Searcher):
         term, the translation contains the target of this term, or has the flag `term` because the target does not fit.
         By default, each text is one sentence. If `sentences` is true or a text is too long, it is split into sentences,
         and its tags and placeholders are preserved. `source` and `target` are language codes, for models with several
-        directions. `beam_size` replaces decode.beam_size.
+        directions. `beam_size` replaces decode.beam_size. Texts that `translation_memory` holds are not translated.
 
         The translation of a blank text is empty. Raises UserError if n_best exceeds the beam size, if a text has a line
         break although `sentences` is false, or if no engine supports `align` or `glossary`.
@@ -166,7 +168,9 @@ class Translator(Searcher):
         translator = self.toward(source, target) if source or target else self
         if beam_size is not None:
             translator = translator.with_beam_size(beam_size)
-        options = TranslationOptions(n_best, align, as_terms(glossary), sentences)
+        options = TranslationOptions(
+            n_best, align, as_terms(glossary), sentences, translation_memory
+        )
         return translator._translate(texts, options, None, range(1, len(texts) + 1))
 
     def translate_pairs(self, pairs: Sequence[Pair]) -> list[Translation]:
