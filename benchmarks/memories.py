@@ -70,7 +70,9 @@ def main(
         every = list(map(tokens, sources))
         best = missed = 0
         for text, answer in zip(asked[:compared], answers, strict=False):
-            found = process.extractOne(tokens(text), every, scorer=Levenshtein.normalized_similarity)
+            found = process.extractOne(
+                tokens(text), every, scorer=Levenshtein.normalized_similarity
+            )
             if found[1] >= MIN_SCORE:
                 best += bool(answer) and answer[0].score >= min(found[1], 0.99) - 1e-9
                 missed += not answer

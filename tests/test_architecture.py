@@ -36,6 +36,7 @@ WINGS = [  # which wing may use which: one below it
         "wings.terms",
         "wings.memories",
     },
+    {"wings.learning"},
     {
         "wings.cluster",
         "wings.corpora",

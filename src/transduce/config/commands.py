@@ -38,6 +38,20 @@ COMMANDS = {
     "distill": Command(
         f"{_WINGS}.synthetic.command:distill", TRAIN, "Translate a corpus to train a smaller model."
     ),
+    "learn": Command(
+        f"{_WINGS}.learning.command:learn",
+        TRAIN,
+        "Improve a model by corrections, if they do.",
+        "MODEL --memory DATABASE [OPTIONS]\nExample: transduce learn MODEL --memory memory.tmx.sqlite",
+    ),
+    "versions": Command(
+        f"{_WINGS}.learning.command:versions",
+        SHOW,
+        "List what a model has learnt from corrections.",
+    ),
+    "rollback": Command(
+        f"{_WINGS}.learning.command:rollback", TRAIN, "Go back to an earlier version of a model."
+    ),
     "average": Command(
         "transduce.commands.average:average",
         TRAIN,

@@ -60,10 +60,17 @@ class Unit(NamedTuple):
     id: int = 0
     created: float = 0.0  # seconds since 1970
 
+    file: str = ""  # the file that brought the unit; "" for a correction
+
     @property
     def number(self) -> int:
         """The unit's number for people."""
         return self.id >> LENGTH_BITS
+
+    @property
+    def is_correction(self) -> bool:
+        """Whether the unit was sent by a client."""
+        return not self.file
 
 
 class Database:
@@ -292,7 +299,8 @@ class Database:
     def units(self, state: State = "accepted") -> Iterator[tuple[str, str, Unit]]:
         """The direction, the owner and the unit of all units in a state, in the order in which they were added."""
         query = (
-            "SELECT direction, owner, source, target, origin, machine, state, reason, id, created FROM units "
+            "SELECT direction, owner, source, target, origin, machine, state, reason, id, created, "
+            "file FROM units "
             "JOIN scopes ON scope = number WHERE state = ? ORDER BY id"
         )
         with self.reading() as connection:

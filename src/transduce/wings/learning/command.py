@@ -1,0 +1,81 @@
+"""`transduce learn`, `transduce versions` and `transduce rollback`."""
+
+import time
+from pathlib import Path
+
+from transduce.commands.recipes import Files
+from transduce.system.console import log, print_table
+from transduce.system.errors import UserError
+from transduce.wings.learning.versions import Versions
+
+
+def learn(
+    model: Path,
+    /,
+    *,
+    memory: Path,
+    minutes: float = 1.0,
+    remember: Files = (),
+    owner: str = "",
+) -> None:
+    """Train a new version of a model on corrections, and use it if it is better.
+
+    A fifth of the corrections is kept for a test. The new version replaces the model, also on a server, if it
+    translates these significantly better, and the model's own validation text not significantly worse.
+
+    Args:
+        model: A model folder.
+        memory: The database of a translation memory with corrections, such as memory.tmx.sqlite.
+        minutes: The longest time for the training; preparation and test take some more.
+        remember: Text to repeat, for a model without a corpus of its own: plain text in the source language, or pairs.
+        owner: Learn only from the corrections of this owner of a key.
+    """
+    from transduce.wings.learning.learning import learn as run
+
+    if not memory.is_file():
+        raise UserError(
+            f"{memory} is missing.", "`transduce serve MODEL --memory FILE` makes FILE.sqlite."
+        )
+    run(model, memory, options={"train.minutes": minutes}, remember=remember, owner=owner)
+
+
+def versions(model: Path, /) -> None:
+    """List the versions of a model that has learnt from corrections.
+
+    Args:
+        model: A model folder.
+    """
+    known = Versions(model)
+    rows = [("version", "made", "from", "corrections", "chrF on them", "chrF on general text", "")]
+    if 1 in known.numbers:
+        rows.append(("1", "", "", "", "", "", "in use" if known.current == 1 else ""))
+    for entry in known.trail():
+        number = str(entry.get("version", "-"))
+        made = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry["time"]))
+        scores = [_shown(entry.get(name)) for name in ("corrections scores", "general scores")]
+        state = entry.get("refused", "in use" if number == str(known.current) else "")
+        learnt = f"{len(entry['corrections']):,}"
+        rows.append((number, made, str(entry["from"]), learnt, *scores, state))
+    print_table(rows)
+
+
+def _shown(scores: list[float] | None) -> str:
+    return f"{scores[0]:.1f} → {scores[1]:.1f}" if scores else ""
+
+
+def rollback(model: Path, version: int = 0, /) -> None:
+    """Use an earlier version of a model; a server changes to it, too.
+
+    Args:
+        model: A model folder.
+        version: The version to use; by default, the one that the present version was made from.
+    """
+    known = Versions(model)
+    with known.locked():
+        made = {entry.get("version"): entry["from"] for entry in known.trail()}
+        version = version or made.get(known.current, 0)
+        if not version:
+            raise UserError(f"{model} is at its first version.")
+        known.path(version)
+        known.switch(version)
+    log(f"{model} is version {version} now.")

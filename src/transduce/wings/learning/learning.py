@@ -1,0 +1,205 @@
+"""Trains a new version of a model on corrections, and uses it if it is better.
+
+A fifth of the corrections is never trained on. A version is used if it translates these better, by Koehn's paired
+bootstrap test (2004), and general text, the model's own validation pairs, not worse.
+"""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import transduce
+from transduce.commands.python_train import train
+from transduce.decoding.directions import directions_of
+from transduce.evaluation.scores import MIN_TESTED_SENTENCES, Comparison, compare
+from transduce.model_folder import DATA, read_config
+from transduce.preparation.prepared import VALID_FILE, read_valid
+from transduce.system.console import count, log
+from transduce.system.errors import UserError
+from transduce.system.files import write_text
+from transduce.text.languages import Direction
+from transduce.text.pairs import spread
+from transduce.wings.learning.versions import Versions
+from transduce.wings.memories.database import Database, Unit
+from transduce.wings.memories.similarity import form, number_of
+
+HELD_BACK = 5  # one correction of so many is for the test
+MIN_NEW = 100
+GENERAL_TESTED = 300  # pairs
+SIGNIFICANT = 0.05
+NEXT = "next"  # the folder of a version that is being made
+
+
+class Corpus(NamedTuple):
+    """Pairs in one direction."""
+
+    sources: list[str]
+    targets: list[str]
+
+
+class Verdict(NamedTuple):
+    """A comparison of two versions on corrections and on general text."""
+
+    corrections: Comparison
+    general: Comparison | None  # None if the model has no text of its own
+
+    @property
+    def refusal(self) -> str:
+        """Why the new version is not used, or ""."""
+        own = self.corrections
+        if own.second.value <= own.first.value or not own.p_value < SIGNIFICANT:
+            return "it does not translate corrections that it has not seen significantly better"
+        other = self.general
+        is_worse = other is not None and other.second.value < other.first.value
+        if other and is_worse and not other.p_value >= SIGNIFICANT:  # nan: too few pairs
+            return "it translates general text significantly worse"
+        return ""
+
+    def figures(self) -> dict[str, Any]:
+        """The scores before and after, for the trail."""
+        both = {"corrections": self.corrections, "general": self.general}
+        return {
+            f"{name} scores": [
+                round(each.first.value, 2),
+                round(each.second.value, 2),
+                round(each.p_value, 4),
+            ]
+            for name, each in both.items()
+            if each
+        }
+
+
+def learn(
+    model: Path,
+    memory: Path,
+    *,
+    options: Mapping[str, Any] = MappingProxyType({}),
+    remember: Sequence[str] = (),
+    owner: str = "",
+) -> bool:
+    """Train a new version of the model at a path on the corrections of a memory, and return whether it is used now.
+
+    `options` are options of the training, such as train.minutes. `remember` is text to repeat, for a model without a
+    corpus of its own. Raises UserError if there are too few new corrections, or if the model has several directions.
+    """
+    versions = Versions(model)
+    [direction, *others] = directions_of(read_config(versions.model).data)
+    if others:
+        raise UserError(
+            f"{model} translates several directions; corrections are learnt for one only.",
+            "Train a model for this direction first.",
+        )
+    with versions.locked():
+        begun = versions.current
+        before = versions.path(begun)
+        known = versions.learnt(begun)
+        units = _corrections(Database(memory), direction, owner)
+        gone = known - {unit.number for unit in units}
+        if gone:
+            log(
+                f"Warning: version {begun} has learnt {count(len(gone), 'correction')} that the memory lacks now."
+            )
+        tested = [unit for unit in units if _is_tested(unit)]
+        new = [unit for unit in units if not _is_tested(unit) and unit.number not in known]
+        if len(new) < MIN_NEW or len(tested) < MIN_TESTED_SENTENCES:
+            raise UserError(
+                f"{memory} has {count(len(new), 'correction')} that {model} has not learnt, and {len(tested):,} "
+                f"to test a new version; at least {MIN_NEW} and {MIN_TESTED_SENTENCES} are needed."
+            )
+        made = versions.folder / NEXT
+        shutil.rmtree(made, ignore_errors=True)
+        _train(made, before, new, direction, options, remember)
+        verdict = _compare(before, made, tested)
+        entry = {
+            "from": begun,
+            "memory": str(memory.resolve()),
+            "corrections": [unit.number for unit in new],
+            **verdict.figures(),
+        }
+        _report(verdict, len(tested))
+        if verdict.refusal:
+            shutil.rmtree(made)
+            versions.note(entry | {"refused": verdict.refusal})
+            log(f"The new version is not used: {verdict.refusal}.")
+            return False
+        number = max(versions.numbers) + 1
+        versions.note(
+            entry | {"version": number}
+        )  # before the version exists, so that none is without a trail
+        versions.add(made)
+        versions.switch(number)
+        log(
+            f"{model} is version {number} now. `transduce rollback {model}` goes back to version {begun}."
+        )
+        return True
+
+
+def _corrections(memory: Database, direction: Direction, owner: str) -> list[Unit]:
+    """The accepted corrections of an owner, or of all."""
+    return [
+        unit
+        for its, its_owner, unit in memory.units()
+        if its == str(direction) and unit.is_correction and owner in ("", its_owner)
+    ]
+
+
+def _is_tested(unit: Unit) -> bool:
+    """Whether a correction is for the test: always the same ones, and all of a source together."""
+    return number_of(form(unit.source)) % HELD_BACK == 0
+
+
+def _train(
+    made: Path,
+    before: Path,
+    new: Sequence[Unit],
+    direction: Direction,
+    options: Mapping[str, Any],
+    remember: Sequence[str],
+) -> None:
+    corpus = made.with_name(f"{NEXT}.jsonl")
+    records = (dict(zip(direction, unit[:2], strict=True)) for unit in new)
+    write_text(corpus, "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in records))
+    log(f"Learning from {count(len(new), 'correction')}")
+    train(
+        made,
+        train=corpus,
+        source=direction.source,
+        target=direction.target,
+        init=before,
+        remember=[*remember],
+        options={"train.patience": 0, **options},  # the test decides, not an early validation
+    )
+    corpus.unlink()
+
+
+def _compare(before: Path, after: Path, tested: Sequence[Unit]) -> Verdict:
+    data = before / DATA
+    pairs = spread(read_valid(data), GENERAL_TESTED) if (data / VALID_FILE).is_file() else []
+    corpora = [Corpus([unit.source for unit in tested], [unit.target for unit in tested])]
+    corpora.append(Corpus([pair.source for pair in pairs], [pair.target for pair in pairs]))
+    outputs = []
+    for folder in (before, after):
+        translator = transduce.load(folder)
+        translated = translator.translate(corpora[0].sources + corpora[1].sources)
+        outputs.append([each.text for each in translated])
+    size = len(tested)
+    found = []
+    for corpus, part in zip(corpora, (slice(size), slice(size, None)), strict=True):
+        if corpus.sources:
+            first, second = (texts[part] for texts in outputs)
+            found.append(compare(first, second, corpus.targets, ter=False)[1])
+    return Verdict(found[0], found[1] if len(found) > 1 else None)
+
+
+def _report(verdict: Verdict, tested: int) -> None:
+    for what, its in (
+        (f"{count(tested, 'correction')} kept for the test", verdict.corrections),
+        ("general text", verdict.general),
+    ):
+        if its:
+            log(
+                f"{its.name} on {what}: {its.first.value:.1f} → {its.second.value:.1f} (p = {its.p_value:.3f})"
+            )

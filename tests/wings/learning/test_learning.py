@@ -1,0 +1,139 @@
+"""Tests of `transduce learn`: transduce/wings/learning/learning.py and command.py."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from command_line import run
+from corpora import reverse_texts
+
+pytest.importorskip("rapidfuzz", reason="pip install 'transduce[serve]'")
+import transduce
+from transduce.system.errors import UserError
+from transduce.wings.learning import learning
+from transduce.wings.learning.learning import learn
+from transduce.wings.learning.versions import Versions
+from transduce.wings.memories.database import Database, Unit
+
+DIRECTION = "src-tgt"
+SHAPE = {
+    "data.vocab_size": 300,
+    "data.holdout": 40,
+    "model.num_encoder_layers": 1,
+    "model.num_decoder_layers": 1,
+    "model.d_model": 32,
+    "model.d_ff": 64,
+    "model.num_heads": 2,
+    "model.dropout": 0.0,
+}
+PLAIN = {"train.threads": 1, "train.precision": "float32", "train.label_smoothing": 0.1}
+STEPS = {"train.steps": 120, "train.warmup": 20, "train.validate_every": 60, **PLAIN}
+
+
+def texts(count: int, seed: int) -> list[tuple[str, str]]:
+    """Texts that are translated word by word, in the same order."""
+    both = zip(*reverse_texts(count, seed), strict=True)
+    return [(source, " ".join(reversed(target.split()))) for source, target in both]
+
+
+@pytest.fixture(scope="module")
+def learnt(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that translates word by word."""
+    folder = tmp_path_factory.mktemp("learning")
+    corpus = folder / "train.tsv"
+    corpus.write_text("".join(f"{source}\t{target}\n" for source, target in texts(400, 3)))
+    options = {"train.steps": 300, "train.warmup": 50, "train.validate_every": 300, **PLAIN}
+    return transduce.train(folder / "model", train=corpus, options=SHAPE | options).folder
+
+
+@pytest.fixture
+def model(learnt: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(learnt, tmp_path / "model"))
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Database:
+    return Database(tmp_path / "memory.sqlite")
+
+
+def correct(memory: Database, ending: str, count: int = 300, owner: str = "anna") -> None:
+    """Corrections of texts with "so" at the end, which want an ending behind each translation."""
+    units = [
+        Unit(f"{source} so so", f"{target} {ending}".strip(), "correction")
+        for source, target in texts(count, 11)
+    ]
+    memory.add(units, DIRECTION, owner)
+
+
+def test_a_version_that_translates_unseen_corrections_better_is_used(
+    model: Path, memory: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (model / "model.safetensors").read_bytes()
+    correct(memory, "zu fe")
+    assert learn(model, memory.path, options=STEPS)
+    versions = Versions(model)
+    assert versions.current == 2 and model.is_symlink()
+    assert (model / "model.safetensors").read_bytes() != before
+    assert (versions.path(1) / "model.safetensors").read_bytes() == before
+    [entry] = versions.trail()
+    assert entry["version"] == 2 and len(entry["corrections"]) > 180
+    assert entry["corrections scores"][1] > entry["corrections scores"][0]
+    log = capsys.readouterr().err
+    assert "chrF2 on general text" in log and "is version 2 now" in log
+    with pytest.raises(UserError, match=r"0 corrections that .* has not learnt"):
+        learn(model, memory.path, options=STEPS)
+    _, out, _ = run(capsys, "versions", model)
+    assert [line.split()[0] for line in out.splitlines()] == ["version", "1", "2"]
+    assert "in use" in out.splitlines()[2]
+    assert "is version 1 now" in run(capsys, "rollback", model)[2]
+    assert (model / "model.safetensors").read_bytes() == before
+    assert "first version" in run(capsys, "rollback", model)[2]
+    memory.delete("anna")
+    correct(memory, "zu fe", 310, "bert")
+    assert "is version 2 now" in run(capsys, "rollback", model, 2)[2]
+    with pytest.raises(UserError):
+        learn(model, memory.path, owner="cleo")
+    assert "that the memory lacks now" in capsys.readouterr().err
+
+
+def test_a_version_that_is_no_better_is_not_used(
+    model: Path, memory: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    correct(memory, "zu fe")
+    assert not learn(
+        model, memory.path, options=STEPS | {"train.steps": 1, "train.learning_rate": 1e-6}
+    )
+    versions = Versions(model)
+    assert versions.current == 1 and not model.is_symlink() and versions.numbers == [1]
+    assert "is not used: it does not translate corrections" in capsys.readouterr().err
+    assert "refused" in versions.trail()[0]
+    assert not [path for path in versions.folder.iterdir() if path.is_dir()]
+
+
+def test_a_model_that_forgets_is_not_used(
+    model: Path, memory: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    correct(memory, "zu fe")
+    train = learning.train
+
+    def forgetful(*arguments: object, **named: object) -> object:
+        return train(*arguments, **named, forget=True)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(learning, "train", forgetful)
+    assert not learn(model, memory.path, options=STEPS)
+    assert "general text" in Versions(model).trail()[0]["refused"]
+
+
+@pytest.mark.parametrize(("count", "error"), [(0, "0 corrections"), (120, "at least 100 and 30")])
+def test_too_few_corrections(model: Path, memory: Database, count: int, error: str) -> None:
+    memory.read_file("a.tmx", "1", [Unit(f"ka {i}", "x") for i in range(300)], DIRECTION)
+    if count:
+        correct(memory, "", count)
+    with pytest.raises(UserError, match=error):
+        learn(model, memory.path)
+
+
+def test_a_missing_memory(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, log = run(capsys, "learn", model, "--memory", "none.sqlite")
+    assert status == 2 and "none.sqlite is missing" in log
