@@ -28,7 +28,8 @@ from transduce.tokens.vocabulary import pack
 
 ENCODED_TOGETHER = 10_000  # pairs
 # A fine-tuning stores so many old pairs, or so many for each new pair if that is more. Each epoch draws other ones.
-MIN_REMEMBERED = 10_000
+# With 10,000 of 100,000, each was seen six times, and the model forgot the others.
+MIN_REMEMBERED = 100_000
 REMEMBERED_PER_PAIR = 20
 OLD_TOKENS = (
     2.0  # an epoch repeats so many target tokens of old pairs for each one of the new pairs

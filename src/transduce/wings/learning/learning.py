@@ -11,9 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import transduce
 from transduce.commands.python_train import train
 from transduce.decoding.directions import directions_of
+from transduce.decoding.loading import load
 from transduce.evaluation.scores import MIN_TESTED_SENTENCES, Comparison, compare
 from transduce.model_folder import DATA, read_config
 from transduce.preparation.prepared import VALID_FILE, read_valid
@@ -182,7 +182,7 @@ def _compare(before: Path, after: Path, tested: Sequence[Unit]) -> Verdict:
     corpora.append(Corpus([pair.source for pair in pairs], [pair.target for pair in pairs]))
     outputs = []
     for folder in (before, after):
-        translator = transduce.load(folder)
+        translator = load(folder)
         translated = translator.translate(corpora[0].sources + corpora[1].sources)
         outputs.append([each.text for each in translated])
     size = len(tested)

@@ -20,7 +20,7 @@ from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import make_folder
 
-SUFFIX = ".versions"
+VERSIONS_SUFFIX = ".versions"
 TRAIL = "trail.jsonl"
 
 
@@ -31,7 +31,7 @@ class Versions:
         """Raises UserError if there is no model. Completes a first switch that was interrupted."""
         # The link's own path, so that the versions lie beside it.
         self.model = model.parent.resolve() / model.name
-        self.folder = self.model.with_name(f"{self.model.name}{SUFFIX}")
+        self.folder = self.model.with_name(f"{self.model.name}{VERSIONS_SUFFIX}")
         if not os.path.lexists(self.model) and (self.folder / "1").is_dir():
             self._point(1)
         if not self.model.is_dir():
