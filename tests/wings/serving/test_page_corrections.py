@@ -23,20 +23,33 @@ def test_a_corrected_sentence_is_translated_as_corrected_from_then_on(page: "Pag
     choose_language(page)
     page.translate("ka mi lo lo.")
     page.click("#other")
-    page.wait(lambda: page.all(".correction textarea"))
+    words = page.wait(lambda: page.all(".alternative .words"))
+    other = words[1].get_property("textContent")  # the model finds it likely
     assert page.value(".correction textarea") == page.text(".passage.opened")
-    page.fill(".correction textarea", "  corrected by hand ")
+    page.fill(".correction textarea", f"  {other} ")
     page.press(Keys.TAB, Keys.ENTER)
-    page.wait(lambda: "keeps this translation" in page.text("#notice-text"))
-    assert page.text("#target-text").startswith("corrected by hand")
+    page.wait(lambda: page.shows("#notice"))
+    assert "uses it for this sentence" in page.text("#notice-text")
+    assert page.text("#target-text") == other
     assert not page.shows("#alternatives")
     page.run("sessionStorage.clear()")
     page.open()
     choose_language(page)
     page.fill("#source-text", "ka mi lo lo.")
-    page.wait(lambda: page.text("#target-text") == "corrected by hand")
+    page.wait(lambda: page.text("#target-text") == other)
     page.fill("#source-text", "so\nka mi lo lo.")
-    page.wait(lambda: page.text("#target-text").endswith("\ncorrected by hand"))
+    page.wait(lambda: page.text("#target-text").endswith(f"\n{other}"))
+
+
+def test_a_doubtful_correction_waits_for_a_person(page: "Page") -> None:
+    choose_language(page)
+    page.translate("ka mi mi lo.")
+    page.click("#other")
+    page.wait(lambda: page.all(".correction textarea"))
+    page.fill(".correction textarea", "qwxyz " * 20)
+    page.click(".correction button")
+    page.wait(lambda: page.shows("#notice"))
+    assert "until a person has checked it" in page.text("#notice-text")
 
 
 def test_a_refused_correction_says_why_and_keeps_the_text(page: "Page") -> None:
