@@ -111,6 +111,7 @@ def test_a_version_that_is_no_better_is_not_used(
     assert not [path for path in versions.folder.iterdir() if path.is_dir()]
 
 
+@pytest.mark.slow
 def test_a_model_that_forgets_is_not_used(
     model: Path, memory: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
