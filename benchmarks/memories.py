@@ -56,7 +56,8 @@ def main(
             f"{path.stat().st_size / units:.0f} bytes a unit, {texts_bytes / units:.0f} of them texts"
         )
         memory = Database(path)
-        seconds, answers = [], []
+        seconds = []
+        answers = []
         for text in asked:
             began = time.perf_counter()
             answers.append(memory.matches([text], "en-de")[0])

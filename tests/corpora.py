@@ -58,6 +58,12 @@ def reverse_texts(count: int, seed: int, longest: int = 5) -> tuple[list[str], l
     ]
 
 
+def texts_in_order(count: int, seed: int) -> list[tuple[str, str]]:
+    """Texts that are translated word by word, in the same order, which is learnt faster than in reverse."""
+    both = zip(*reverse_texts(count, seed), strict=True)
+    return [(source, " ".join(reversed(target.split()))) for source, target in both]
+
+
 def write_texts(
     folder: Path, name: str, count: int, seed: int, longest: int = 5
 ) -> tuple[str, str]:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import transduce
+from corpora import texts_in_order
 from transduce.wings.phrasebook.examples import examples
 
 
@@ -20,6 +22,33 @@ def sentences() -> list[tuple[str, str]]:
         (" ".join(a for a, _ in some), " ".join(b for _, b in some)) for some in drawn
     )
     return list(different)[:1500]
+
+
+@pytest.fixture(scope="session")
+def word_by_word(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that has learnt to translate word by word, from src to tgt."""
+    folder = tmp_path_factory.mktemp("word-by-word")
+    corpus = folder / "train.tsv"
+    lines = (f"{source}\t{target}\n" for source, target in texts_in_order(600, 3))
+    corpus.write_text("".join(lines), encoding="utf-8")
+    options = {
+        "data.vocab_size": 300,
+        "data.holdout": 40,
+        "data.max_tokens": 512,
+        "model.num_encoder_layers": 1,
+        "model.num_decoder_layers": 1,
+        "model.d_model": 64,
+        "model.d_ff": 128,
+        "model.num_heads": 2,
+        "model.dropout": 0.0,
+        "train.steps": 400,
+        "train.warmup": 50,
+        "train.validate_every": 400,
+        "train.threads": 1,
+        "train.precision": "float32",
+        "train.label_smoothing": 0.1,
+    }
+    return transduce.train(folder / "model", train=corpus, options=options).folder
 
 
 @pytest.fixture

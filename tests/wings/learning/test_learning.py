@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from command_line import run
-from corpora import reverse_texts
+from corpora import texts_in_order
 
 pytest.importorskip("rapidfuzz", reason="pip install 'transduce[serve]'")
-import transduce
 from transduce.system.errors import UserError
 from transduce.wings.learning import learning
 from transduce.wings.learning.learning import learn
@@ -17,39 +16,13 @@ from transduce.wings.learning.versions import Versions
 from transduce.wings.memories.database import Database, Unit
 
 DIRECTION = "src-tgt"
-SHAPE = {
-    "data.vocab_size": 300,
-    "data.holdout": 40,
-    "model.num_encoder_layers": 1,
-    "model.num_decoder_layers": 1,
-    "model.d_model": 32,
-    "model.d_ff": 64,
-    "model.num_heads": 2,
-    "model.dropout": 0.0,
-}
 PLAIN = {"train.threads": 1, "train.precision": "float32", "train.label_smoothing": 0.1}
 STEPS = {"train.steps": 120, "train.warmup": 20, "train.validate_every": 60, **PLAIN}
 
 
-def texts(count: int, seed: int) -> list[tuple[str, str]]:
-    """Texts that are translated word by word, in the same order."""
-    both = zip(*reverse_texts(count, seed), strict=True)
-    return [(source, " ".join(reversed(target.split()))) for source, target in both]
-
-
-@pytest.fixture(scope="module")
-def learnt(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that translates word by word."""
-    folder = tmp_path_factory.mktemp("learning")
-    corpus = folder / "train.tsv"
-    corpus.write_text("".join(f"{source}\t{target}\n" for source, target in texts(400, 3)))
-    options = {"train.steps": 300, "train.warmup": 50, "train.validate_every": 300, **PLAIN}
-    return transduce.train(folder / "model", train=corpus, options=SHAPE | options).folder
-
-
 @pytest.fixture
-def model(learnt: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(learnt, tmp_path / "model"))
+def model(word_by_word: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(word_by_word, tmp_path / "model"))
 
 
 @pytest.fixture
@@ -61,7 +34,7 @@ def correct(memory: Database, ending: str, count: int = 300, owner: str = "anna"
     """Corrections of texts with "so" at the end, which want an ending behind each translation."""
     units = [
         Unit(f"{source} so so", f"{target} {ending}".strip(), "correction")
-        for source, target in texts(count, 11)
+        for source, target in texts_in_order(count, 11)
     ]
     memory.add(units, DIRECTION, owner)
 

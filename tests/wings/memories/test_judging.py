@@ -1,5 +1,7 @@
-"""Tests of transduce/wings/memories/judging.py, with a model that reverses words."""
+"""Tests of transduce/wings/memories/judging.py, with a model that translates word by word."""
 
+import copy
+import dataclasses
 import random
 from collections.abc import Callable
 from itertools import pairwise
@@ -7,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from corpora import reverse_texts
+from corpora import texts_in_order
 
 pytest.importorskip("rapidfuzz", reason="pip install 'transduce[serve]'")
 import transduce
@@ -18,13 +20,12 @@ DRAW = random.Random(2)
 
 @pytest.fixture(scope="module")
 def pairs() -> list[tuple[str, str]]:
-    both = zip(*reverse_texts(200, 7), strict=True)
-    return [(source, target) for source, target in both if len(source.split()) > 3]
+    return [pair for pair in texts_in_order(200, 7) if len(pair[0].split()) > 3]
 
 
 @pytest.fixture(scope="module")
-def judge(trained: Path, pairs: list[tuple[str, str]]) -> Judge:
-    translator = transduce.load(trained, engine="torch")
+def judge(word_by_word: Path, pairs: list[tuple[str, str]]) -> Judge:
+    translator = transduce.load(word_by_word, engine="torch")
     return Judge(translator, pairs[40:])
 
 
@@ -54,7 +55,7 @@ def test_translations_of_other_lines_are_held_back(
     held = [
         judge.doubt(source, other, target) for (source, target), (_, other) in pairwise(pairs[:41])
     ]
-    assert sum(map(bool, held)) >= 36
+    assert sum(map(bool, held)) >= 28  # other lines have many of the same words
 
 
 def test_good_corrections_are_accepted(judge: Judge, pairs: list[tuple[str, str]]) -> None:
@@ -68,15 +69,19 @@ def test_the_source_is_no_translation_unless_the_model_copies_it_too(judge: Judg
     assert judge.doubt("Hund", "Hund", "dog") == ""
 
 
-def test_a_text_that_the_model_cannot_read_is_held_back(judge: Judge) -> None:
-    long = "ka " * 5000
-    assert "too long" in judge.doubt(long, long + "lo", long)
+def test_a_text_that_the_engine_cannot_score_is_held_back(word_by_word: Path) -> None:
+    translator = transduce.load(word_by_word, engine="torch")
+    engine = copy.copy(translator.engine)
+    engine.max_positions = 8
+    judge = Judge(dataclasses.replace(translator, engine=engine), [])
+    long = "ka lo mi nu ka lo mi nu ka lo"
+    assert "too long" in judge.doubt(long, f"{long} ka", long)
 
 
 def test_without_known_pairs_only_what_is_clearly_bad_is_held_back(
-    trained: Path, pairs: list[tuple[str, str]]
+    word_by_word: Path, pairs: list[tuple[str, str]]
 ) -> None:
-    judge = Judge(transduce.load(trained, engine="torch"), [])
+    judge = Judge(transduce.load(word_by_word, engine="torch"), [])
     held = [judge.doubt(source, target, target) for source, target in pairs[:40]]
     assert sum(map(bool, held)) <= 2
     held = [judge.doubt(source, garbage(target), target) for source, target in pairs[:40]]

@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +22,9 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from requests_of_tests import NOBODY, WORDED, client, guard, translator_of
 from transduce.system.errors import UserError
+from transduce.wings.memories.database import Database
 from transduce.wings.serving.api import application
+from transduce.wings.serving.corrections import Corrections
 from transduce.wings.serving.examples import EXAMPLES
 from transduce.wings.serving.limits import Limits, limits_from, memory_from, rows
 
@@ -265,9 +268,12 @@ def test_glossaries_apply_to_documents(tokenizer: Tokenizer, engine: Echo) -> No
             assert sent(wrong).status_code == 400
 
 
-def test_examples_of_the_description_are_true(tokenizer: Tokenizer, engine: Echo) -> None:
+def test_examples_of_the_description_are_true(
+    tokenizer: Tokenizer, engine: Echo, tmp_path: Path
+) -> None:
     served = store_of(translator_of(engine, tokenizer, "en", "de"))
-    with client(application(served, NOBODY, Limits(), local=True)) as asking:
+    kept = Corrections(Database(tmp_path / "m.sqlite"), "anyone")
+    with client(application(served, NOBODY, Limits(), local=True, corrections=kept)) as asking:
         described = asking.get("/openapi.json").json()["paths"]
         shown = asking.get("/docs").text
         for path, (asked, expected) in EXAMPLES.items():
