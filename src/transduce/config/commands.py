@@ -50,7 +50,10 @@ COMMANDS = {
         "List what a model has learnt from corrections.",
     ),
     "rollback": Command(
-        f"{_WINGS}.learning.command:rollback", TRAIN, "Go back to an earlier version of a model."
+        f"{_WINGS}.learning.command:rollback",
+        TRAIN,
+        "Go back to an earlier version of a model.",
+        "MODEL [VERSION]\nExample: transduce rollback MODEL",
     ),
     "average": Command(
         "transduce.commands.average:average",

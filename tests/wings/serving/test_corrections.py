@@ -99,6 +99,15 @@ def test_a_doubtful_correction_waits_for_a_person(asking: Any, memory: Database)
     assert ask(asking, "/translate", q="nu mi")["translatedText"] == unit.target
 
 
+def test_what_a_person_has_rejected_stays_rejected(asking: Any, memory: Database) -> None:
+    fields = {"q": "nu mi", "s": "much too long, " * 10 + "really"}
+    ask(asking, "/suggest", **fields)
+    [(_, _, unit)] = memory.units("waiting")
+    memory.decide(unit.id, "rejected")
+    assert ask(asking, "/suggest", **fields) == {"success": True, "state": "rejected"}
+    assert ask(asking, "/translate", q="nu mi")["translatedText"] == "nu mi"
+
+
 def test_what_the_memory_says_is_not_what_the_machine_had_said(
     asking: Any, memory: Database
 ) -> None:

@@ -205,6 +205,18 @@ class Database:
             scope = self._scope(connection, direction, owner)
             return sum(self._add(connection, scope, unit) for unit in units)
 
+    def state(self, unit: Unit, direction: str, owner: str = "") -> State:
+        """The state of a unit that was added, which may be older than the last addition."""
+        normal = form(unit.source)
+        query = (
+            "SELECT state FROM units JOIN scopes ON scope = number "
+            "WHERE direction = ? AND owner = ? AND form = ? AND pair = ?"
+        )
+        key = (direction, owner, number_of(normal), number_of(normal, unit.target))
+        with self.reading() as connection:
+            [state] = connection.execute(query, key).fetchone()
+            return state
+
     def read_file(self, file: str, stamp: str, units: Iterable[Unit], direction: str) -> None:
         """Make `units` those of a file, which everybody sees. Does nothing if the file had this stamp the last time."""
         with self.writing() as connection:

@@ -255,9 +255,9 @@ async def _suggest(request: Request, service: Service, corrections: Corrections)
     machine, doubt = await _in_turn(request, service, judged)
     direction = str(Direction(route[0].direction.source, route[-1].direction.target))
     texts = (asked.q, asked.s, direction, owner, machine, doubt)
-    unit = await asyncio.to_thread(corrections.add, *texts)
-    reason = {"reason": doubt} if doubt else {}
-    return JSONResponse({"success": True, "state": unit.state, **reason})
+    state = await asyncio.to_thread(corrections.add, *texts)
+    reason = {"reason": doubt} if doubt and state == "waiting" else {}
+    return JSONResponse({"success": True, "state": state, **reason})
 
 
 def _owner(request: Request) -> str:

@@ -46,13 +46,16 @@ class Corrections:
 
     def add(
         self, source: str, target: str, direction: str, owner: str, machine: str, doubt: str
-    ) -> Unit:
-        """Keep a correction. Without a doubt, it is part of the memory for its client at once."""
+    ) -> State:
+        """Keep a correction. Without a doubt, it is part of the memory for its client at once.
+
+        Returns the state of the correction; what a person has rejected stays rejected.
+        """
         origin = f"{CORRECTION} by {owner}" if owner else CORRECTION
         state: State = "waiting" if doubt else "accepted"
         unit = Unit(source, target, origin, machine, state, doubt)
         self.database.add([unit], direction, owner)
-        return unit
+        return self.database.state(unit, direction, owner)
 
     def doubt(self, served: Served, source: str, target: str, machine: str) -> str:
         """Why a person should look at a correction first, or "". Takes seconds for the first one of a model."""
