@@ -83,6 +83,8 @@ def test_unusable_files(
 
 
 def test_a_missing_file_leaves_nothing_behind(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"none\.tsv"):
-        open_memory(str(tmp_path / "none.tsv"), [EN_DE])
+    for name in ("none.tsv", "none.sqlite"):
+        with pytest.raises(UserError, match=name.replace(".", r"\.")):
+            open_memory(str(tmp_path / name), [EN_DE])
     assert not [*tmp_path.iterdir()]
+    open_memory(str(tmp_path / "none.sqlite"), [EN_DE], make=True)

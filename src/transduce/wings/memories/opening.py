@@ -15,8 +15,8 @@ DATABASES = (".sqlite", ".db")
 WITHOUT_LANGUAGES = (".tsv", ".po", ".pot")
 
 
-def open_memory(name: str, directions: Sequence[Direction]) -> Database:
-    """Open a translation memory for a model's `directions`: a database, which is made if it is missing, or files.
+def open_memory(name: str, directions: Sequence[Direction], *, make: bool = False) -> Database:
+    """Open a translation memory for a model's `directions`: a database or files. `make`: a missing database is made.
 
     A bilingual file or a folder of such files, as memory.tmx, is read into a database beside it, memory.tmx.sqlite;
     later, only files that have changed are read again. With several directions, a file that does not name its
@@ -24,10 +24,11 @@ def open_memory(name: str, directions: Sequence[Direction]) -> Database:
     """
     label = LABEL.fullmatch(name)
     path = Path(label[2] if label else name)
-    if path.suffix in DATABASES:
-        return Database(path)
-    if not path.exists():
+    is_database = path.suffix in DATABASES
+    if not path.exists() and not (is_database and make):
         next(read_lines(str(path)), None)  # raises the error for a missing file
+    if is_database:
+        return Database(path)
     corpora = _corpora(name, directions)
     memory = Database(path.with_name(f"{path.name}.sqlite"))
     for files, languages in corpora:

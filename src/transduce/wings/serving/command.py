@@ -164,7 +164,7 @@ def _corrections(memory: str, contributors: Contributors, store: "ModelStore") -
     from transduce.wings.serving.corrections import Corrections
 
     directions = dict.fromkeys(each for model in store.models for each in model.directions)
-    return Corrections(open_memory(memory, [*directions]), contributors)
+    return Corrections(open_memory(memory, [*directions], make=True), contributors)
 
 
 def _listen(host: str, port: int) -> socket.socket:
