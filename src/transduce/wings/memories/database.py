@@ -43,8 +43,7 @@ CREATE TABLE IF NOT EXISTS files (
 """
 WORD_INDEX = (
     "CREATE VIRTUAL TABLE words_{0} USING fts5(words, content='', detail=none, "
-    "tokenize=\"unicode61 tokenchars '_' remove_diacritics 0\")",
-    "CREATE VIRTUAL TABLE frequencies_{0} USING fts5vocab(words_{0}, row)",
+    "tokenize=\"unicode61 tokenchars '_' remove_diacritics 0\")"
 )
 
 
@@ -190,10 +189,11 @@ class Database:
         return best
 
     def _frequency(self, scope: int, term: str) -> int:
-        """The number of units with a term, when it was first asked for. Frequent words take milliseconds."""
+        """The number of units with a term, when it was first asked for; at most MAX_POSTINGS are counted."""
         if (scope, term) not in self._frequencies:
-            query = f"SELECT doc FROM frequencies_{scope} WHERE term = ?"
-            [count] = self._connection.execute(query, (term,)).fetchone() or [0]
+            listed = f"SELECT 1 FROM words_{scope} WHERE words_{scope} MATCH ? LIMIT {MAX_POSTINGS}"
+            query = f"SELECT count(*) FROM ({listed})"
+            [count] = self._connection.execute(query, (f'"{term}"',)).fetchone()
             if not count:
                 return 0
             self._frequencies[scope, term] = count
@@ -237,8 +237,7 @@ class Database:
         if found:
             return int(found[0])
         made = connection.execute("INSERT INTO scopes VALUES (NULL, ?, ?)", (direction, owner))
-        for statement in WORD_INDEX:
-            connection.execute(statement.format(made.lastrowid))
+        connection.execute(WORD_INDEX.format(made.lastrowid))
         return int(made.lastrowid or 0)
 
     def _add(self, connection: sqlite3.Connection, scope: int, unit: Unit, file: str = "") -> bool:
@@ -286,7 +285,6 @@ class Database:
                 deleted += connection.execute(
                     "DELETE FROM units WHERE scope = ?", (scope,)
                 ).rowcount
-                connection.execute(f"DROP TABLE frequencies_{scope}")
                 connection.execute(f"DROP TABLE words_{scope}")
                 connection.execute("DELETE FROM scopes WHERE number = ?", (scope,))
             return deleted
