@@ -69,10 +69,10 @@ def test_a_switch_that_was_interrupted_is_completed(model: Path) -> None:
 def test_what_a_version_has_learnt_includes_what_the_versions_before_it_had(model: Path) -> None:
     versions = Versions(model)
     with versions.locked():
-        versions.note({"version": 2, "from": 1, "corrections": [5, 6]})
-        versions.note({"from": 2, "corrections": [9], "refused": "it is worse"})
-        versions.note({"version": 3, "from": 2, "corrections": [7]})
-        versions.note({"version": 4, "from": 1, "corrections": [8]})
+        versions.note("version", **{"version": 2, "from": 1, "corrections": [5, 6]})
+        versions.note("refused", **{"from": 2, "corrections": [9], "refused": "a\u2028b"})
+        versions.note("version", **{"version": 3, "from": 2, "corrections": [7]})
+        versions.note("version", **{"version": 4, "from": 1, "corrections": [8]})
     assert versions.learnt(1) == set()
     assert versions.learnt(3) == {5, 6, 7}
     assert versions.learnt(4) == {8}

@@ -224,3 +224,23 @@ def test_frequent_words_are_not_searched_if_others_are_there(
     memory.add([Unit("the dog of it", "Hund")], "en-de")
     assert said(memory, "the dog of mine")[0] == "Hund"
     assert len(said(memory, "the of it")) == database.MAX_MATCHES
+
+
+def test_a_unit_of_two_files_stays_while_one_of_them_holds_it(memory: Database) -> None:
+    for file in ("a.tmx", "b.tmx"):
+        memory.read_file(file, "1", [Unit("A dog.", "Hund", file)], "en-de")
+    assert said(memory, "A dog.") == said(memory, "A dog!") == ["Hund"]
+    assert memory.contradictions("en-de") == 0
+    memory.read_file("a.tmx", "2", [], "en-de")
+    assert said(memory, "A dog.") == ["Hund"]
+    memory.keep_files(["a.tmx"])
+    assert said(memory, "A dog.") == said(memory, "A dog!") == []
+
+
+def test_numbers_are_not_used_again(memory: Database) -> None:
+    memory.add([Unit("A dog.", "Hund")], "en-de", "anna")
+    [(_, _, first)] = memory.units()
+    memory.delete("anna")
+    memory.add([Unit("A cat.", "Katze")], "en-de", "bert")
+    [(_, _, second)] = memory.units()
+    assert second.number > first.number

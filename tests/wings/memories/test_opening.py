@@ -46,6 +46,8 @@ def test_a_folder_and_both_ways_of_a_table(tmp_path: Path) -> None:
     (folder / "a.tmx").write_text(TMX)
     (folder / "b.tsv").write_text("A cow.\tKuh\n")
     assert said(open_memory(str(folder), [EN_DE]), "A cow.") == [("Kuh", "b.tsv:1")]
+    (folder / "a.tmx").unlink()
+    assert said(open_memory(str(folder), [EN_DE]), "A dog.") == [("Kuh", "b.tsv:1")]
     both = [EN_DE, EN_DE.reverse]
     memory = open_memory(str(folder / "b.tsv"), both[:1])
     assert said(memory, "A cow.") == [("Kuh", "b.tsv:1")]
@@ -70,6 +72,7 @@ def test_several_directions_of_a_memory(tmp_path: Path, capsys: pytest.CaptureFi
         ("a.tsv", "A dog.\n", ["en-de"], "expected 2 columns"),
         ("a.tsv", "A dog.\t\n", ["en-de"], "no unit in the model's directions: en-de"),
         ("a.tsv", "A dog.\tHund\n", ["en-de", "en-fr"], "does not name its languages.*en,de="),
+        ("a.tsv", "A dog.\tHund\n", ["en-de", "de-en"], "does not name its languages.*en,de="),
         ("a.csv", "A dog.\n", ["en-de"], "is a spreadsheet"),
     ],
 )

@@ -122,13 +122,12 @@ def learn(
         _report(verdict, len(tested))
         if verdict.refusal:
             shutil.rmtree(made)
-            versions.note(entry | {"refused": verdict.refusal})
+            versions.note("refused", **entry, refused=verdict.refusal)
             log(f"The new version is not used: {verdict.refusal}.")
             return False
         number = max(versions.numbers) + 1
-        versions.note(
-            entry | {"version": number}
-        )  # before the version exists, so that none is without a trail
+        # Before the version exists, so that none is without a trail.
+        versions.note("version", **entry, version=number)
         versions.add(made)
         versions.switch(number)
         log(

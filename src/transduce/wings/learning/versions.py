@@ -8,9 +8,7 @@
 A switch replaces the link, which is one step for readers: a server that serves MODEL sees it, and changes the model.
 """
 
-import json
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Any
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import make_folder
+from transduce.system.journal import Event, Journal, read_events
 
 VERSIONS_SUFFIX = ".versions"
 TRAIL = "trail.jsonl"
@@ -86,20 +85,15 @@ class Versions:
         link.symlink_to(Path(self.folder.name) / str(number))
         link.replace(self.model)
 
-    def trail(self) -> list[dict[str, Any]]:
+    def trail(self) -> list[Event]:
         """What has been noted, oldest first."""
         file = self.folder / TRAIL
-        if not file.exists():
-            return []
-        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        return [*read_events(file)] if file.exists() else []
 
-    def note(self, entry: dict[str, Any]) -> None:
-        """Add an entry to the trail."""
-        line = json.dumps({"time": round(time.time()), **entry}, ensure_ascii=False)
-        with (self.folder / TRAIL).open("a", encoding="utf-8") as file:
-            file.write(f"{line}\n")
-            file.flush()
-            os.fsync(file.fileno())
+    def note(self, event: str, **values: Any) -> None:
+        """Add an event to the trail."""
+        with Journal(self.folder / TRAIL) as journal:
+            journal.write(event, **values)
 
     def learnt(self, number: int) -> set[int]:
         """The numbers of all corrections that went into a version and those before it."""

@@ -7,7 +7,7 @@ is ever read for an answer. The owner "" stands for units that everybody sees.
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -24,9 +24,8 @@ MAX_MATCHES = 3
 MAX_POSTINGS = 3_000  # units that an index lists for the words of a look-up: few milliseconds
 MAX_CANDIDATES = 30  # units whose edit distance is computed
 BUSY_SECONDS = 30  # another process may import a file
-LENGTH_BITS = (
-    8  # of a unit's id: its number of tokens, by which candidates are ranked without being read
-)
+# A unit's id ends in its number of tokens, by which candidates are ranked without being read.
+LENGTH_BITS = 8
 MAX_LENGTH = (1 << LENGTH_BITS) - 1
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS scopes (
@@ -35,9 +34,11 @@ CREATE TABLE IF NOT EXISTS units (
     id INTEGER PRIMARY KEY, scope INTEGER NOT NULL, form INTEGER NOT NULL, pair INTEGER NOT NULL,
     source TEXT NOT NULL, target TEXT NOT NULL, origin TEXT NOT NULL, file TEXT NOT NULL, created REAL NOT NULL,
     state TEXT NOT NULL, machine TEXT NOT NULL, reason TEXT NOT NULL);
-CREATE UNIQUE INDEX IF NOT EXISTS units_by_form ON units (scope, form, pair);
+CREATE UNIQUE INDEX IF NOT EXISTS units_by_form ON units (scope, form, pair, file);
 CREATE INDEX IF NOT EXISTS units_by_state ON units (state) WHERE state != 'accepted';
 CREATE INDEX IF NOT EXISTS units_by_file ON units (file) WHERE file != '';
+CREATE TABLE IF NOT EXISTS counter (last INTEGER NOT NULL);
+INSERT INTO counter SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM counter);
 CREATE TABLE IF NOT EXISTS files (
     path TEXT NOT NULL, direction TEXT NOT NULL, stamp TEXT NOT NULL, PRIMARY KEY (path, direction));
 """
@@ -58,7 +59,6 @@ class Unit(NamedTuple):
     reason: str = ""  # why a person must decide
     id: int = 0
     created: float = 0.0  # seconds since 1970
-
     file: str = ""  # the file that brought the unit; "" for a correction
 
     @property
@@ -132,12 +132,13 @@ class Database:
         return [number for (number,) in self._connection.execute(query, (direction, owner))]
 
     def _matches(self, text: str, scopes: Sequence[int]) -> list[MemoryMatch]:
-        exact = [match for scope in scopes for match in self._exact(text, scope)]
+        # Several files may hold the same unit.
+        exact = {match[:2]: match for scope in scopes for match in self._exact(text, scope)}
         if exact:
-            return exact[:MAX_MATCHES]
+            return [*exact.values()][:MAX_MATCHES]
         its = tokens(text)
-        found = [match for scope in scopes for match in self._similar(its, scope)]
-        return sorted(found, key=lambda match: -match.score)[:MAX_MATCHES]
+        found = {match[:2]: match for scope in scopes for match in self._similar(its, scope)}
+        return sorted(found.values(), key=lambda match: -match.score)[:MAX_MATCHES]
 
     def _exact(self, text: str, scope: int) -> Iterator[MemoryMatch]:
         """The accepted units of a text, newest first."""
@@ -176,7 +177,7 @@ class Database:
             if ids and total > MAX_POSTINGS:
                 break
             listed = self._connection.execute(f"{query} LIMIT {MAX_POSTINGS}", (f'"{term}"',))
-            ids.append(np.array([number for (number,) in listed]))
+            ids.append(np.array([number for (number,) in listed], np.int64))
             weights.append(np.full(len(ids[-1]), 1 / np.log(2 + count)))
         if not ids:
             return []
@@ -210,7 +211,7 @@ class Database:
         normal = form(unit.source)
         query = (
             "SELECT state FROM units JOIN scopes ON scope = number "
-            "WHERE direction = ? AND owner = ? AND form = ? AND pair = ?"
+            "WHERE direction = ? AND owner = ? AND form = ? AND pair = ? AND file = ''"
         )
         key = (direction, owner, number_of(normal), number_of(normal, unit.target))
         with self.reading() as connection:
@@ -224,12 +225,19 @@ class Database:
             if connection.execute(query, (file, direction)).fetchone() == (stamp,):
                 return
             scope = self._scope(connection, direction, "")
-            query = "SELECT id, source FROM units WHERE scope = ? AND file = ?"
-            for number, source in connection.execute(query, (scope, file)).fetchall():
-                self._remove(connection, scope, number, source)
+            self._remove(connection, file, scope)
             for unit in units:
                 self._add(connection, scope, unit, file)
             connection.execute("REPLACE INTO files VALUES (?, ?, ?)", (file, direction, stamp))
+
+    def keep_files(self, files: Collection[str]) -> None:
+        """Remove the units of all other files."""
+        with self.writing() as connection:
+            for (file,) in connection.execute("SELECT DISTINCT path FROM files").fetchall():
+                if file not in files:
+                    for (scope,) in connection.execute("SELECT number FROM scopes").fetchall():
+                        self._remove(connection, file, scope)
+                    connection.execute("DELETE FROM files WHERE path = ?", (file,))
 
     def _scope(self, connection: sqlite3.Connection, direction: str, owner: str) -> int:
         query = "SELECT number FROM scopes WHERE direction = ? AND owner = ?"
@@ -244,14 +252,16 @@ class Database:
         """Add a unit unless it is known, and tell whether it is new."""
         normal = form(unit.source)
         key = (scope, number_of(normal), number_of(normal, unit.target))
-        query = "SELECT id FROM units WHERE scope = ? AND form = ? AND pair = ?"
-        known = connection.execute(query, key).fetchone()
+        query = "SELECT id FROM units WHERE scope = ? AND form = ? AND pair = ? AND file = ?"
+        known = connection.execute(query, (*key, file)).fetchone()
         if known:
             connection.execute("UPDATE units SET created = ? WHERE id = ?", (time.time(), known[0]))
             return False
-        [last] = connection.execute("SELECT max(id) FROM units").fetchone()
+        # Numbers are not used again, since the trail of a model names what it has learnt.
+        connection.execute("UPDATE counter SET last = last + 1")
+        [last] = connection.execute("SELECT last FROM counter").fetchone()
         length = min(len(tokens(unit.source)), MAX_LENGTH)
-        number = ((last or 0) >> LENGTH_BITS) + 1 << LENGTH_BITS | length
+        number = last << LENGTH_BITS | length
         texts = (unit.source, unit.target, unit.origin, file)
         values = (number, *key, *texts, time.time(), unit.state, unit.machine, unit.reason)
         connection.execute(f"INSERT INTO units VALUES ({', '.join('?' * len(values))})", values)
@@ -265,14 +275,16 @@ class Database:
             f"INSERT INTO words_{scope} (rowid, words) VALUES (?, ?)", (number, words)
         )
 
-    def _remove(self, connection: sqlite3.Connection, scope: int, number: int, source: str) -> None:
-        """Remove an accepted unit."""
-        words = " ".join(terms(tokens(source)))
-        connection.execute(
-            f"INSERT INTO words_{scope} (words_{scope}, rowid, words) VALUES ('delete', ?, ?)",
-            (number, words),
-        )
-        connection.execute("DELETE FROM units WHERE id = ?", (number,))
+    def _remove(self, connection: sqlite3.Connection, file: str, scope: int) -> None:
+        """Remove the units of a file."""
+        query = "SELECT id, source FROM units WHERE scope = ? AND file = ?"
+        for number, source in connection.execute(query, (scope, file)).fetchall():
+            words = " ".join(terms(tokens(source)))
+            connection.execute(
+                f"INSERT INTO words_{scope} (words_{scope}, rowid, words) VALUES ('delete', ?, ?)",
+                (number, words),
+            )
+            connection.execute("DELETE FROM units WHERE id = ?", (number,))
 
     def delete(self, owner: str) -> int:
         """Delete all units of an owner of a key, and return how many they were."""
@@ -340,7 +352,7 @@ class Database:
         """The number of sources with several translations."""
         query = (
             "SELECT count(*) FROM (SELECT 1 FROM units JOIN scopes ON scope = number "
-            "WHERE direction = ? AND owner = ? AND state = 'accepted' GROUP BY form HAVING count(*) > 1)"
+            "WHERE direction = ? AND owner = ? AND state = 'accepted' GROUP BY form HAVING count(DISTINCT pair) > 1)"
         )
         with self.reading() as connection:
             [number] = connection.execute(query, (direction, owner)).fetchone()

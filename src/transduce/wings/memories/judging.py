@@ -13,15 +13,15 @@ from transduce.decoding.translator import Translator
 from transduce.system.errors import UserError
 from transduce.text.identify import identifier
 from transduce.tokens.normalization import composed
+from transduce.wings.memories.similarity import tokens
 
 MAX_KNOWN_PAIRS = 120
 MIN_KNOWN_PAIRS = 30
 OTHER_SOURCES = 2
 LONG_WORDS = 3  # a text with as many words shows its language
-MAX_RATIO, FREE_CHARACTERS = (
-    3,
-    20,
-)  # of the lengths of a correction and of the machine's translation
+# Of the lengths of a correction and of the machine's translation.
+MAX_RATIO = 3
+FREE_CHARACTERS = 20
 
 
 class Evidence(NamedTuple):
@@ -75,7 +75,8 @@ class Judge:
 
     def _doubt_copy(self, source: str, machine: str) -> str:
         """A text of few words or of code may rightly stay as it is, as may one that the model copies, too."""
-        if machine.strip() == source.strip() or len(source.split()) < LONG_WORDS:
+        words = sum(token.isalnum() for token in tokens(source))
+        if machine.strip() == source.strip() or words < LONG_WORDS:
             return ""
         own, other = (identifier().label(code) for code in self._translator.require_direction())
         is_foreign = own and other and identifier().among([source], [own, other]) == [own]

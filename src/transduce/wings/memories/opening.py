@@ -40,6 +40,7 @@ def open_memory(name: str, directions: Sequence[Direction], *, make: bool = Fals
                     if len(corpora) == 1:
                         raise
                     log(f"Warning: {error}")  # a file may have some of the languages only
+    memory.keep_files({str(Path(file).resolve()) for files, _ in corpora for file in files})
     known = {each: memory.count(str(each)) for each in directions}
     if not any(known.values()):
         said = ", ".join(map(str, directions))
@@ -59,15 +60,15 @@ def _corpora(name: str, directions: Sequence[Direction]) -> list[BilingualCorpus
     if LABEL.fullmatch(name):
         return bilingual_corpora([name])
     files = expand_folders([name])
-    pairs = dict.fromkeys(Direction(*sorted(each)) for each in directions)
     for file in files:
-        if len(pairs) > 1 and suffixes(file)[0] in WITHOUT_LANGUAGES:
+        if len(directions) > 1 and suffixes(file)[0] in WITHOUT_LANGUAGES:
             raise UserError(
                 f"{file} does not name its languages.",
                 f"Write their codes first, such as en,de={name}.",
             )
     if len(directions) == 1:
         return [BilingualCorpus(tuple(files), directions[0])]
+    pairs = dict.fromkeys(Direction(*sorted(each)) for each in directions)
     return [BilingualCorpus(tuple(files), each) for each in pairs]
 
 
