@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import torch
 
-from transduce.wings.pretrained import torch_file
 from transduce.wings.pretrained.torch_file import LEGACY_START, read_torch_file
 
 FORMATS = pytest.mark.parametrize("is_zip", [True, False])
@@ -124,9 +123,8 @@ def test_attributes_of_functions_are_not_set(tmp_path):
     defaults = b"X\x0c\x00\x00\x00__defaults__"
     for attributes in (b"}" + defaults + b"Ns", b"N}" + defaults + b")s\x86"):
         file = archive(tmp_path / "model.bin", b"\x80\x02" + function + attributes + b"b.")
-        with pytest.raises(ValueError, match="it holds no weights by name"):
+        with pytest.raises(ValueError, match="is damaged"):
             read_torch_file(file)
-        assert torch_file._tensor.__defaults__ is None and not vars(torch_file._tensor)
 
 
 class Persistent:
@@ -163,6 +161,7 @@ def archive(file: Path, pickled: bytes, data: bytes = bytes(16), **others: bytes
         ((0, (1 << 62,), (1,)), False),
         ((0, (2,), (1, 1)), False),
         ((0, (2.0,), (1,)), False),
+        ((0, [2], (1,)), False),
         ((0, (1,) * 9, (1,) * 9), False),
         ((0, (-1, 0), (1, 1)), False),  # torch itself would make it
     ],
@@ -170,7 +169,7 @@ def archive(file: Path, pickled: bytes, data: bytes = bytes(16), **others: bytes
 def test_a_tensor_lies_in_its_storage(place, is_inside, tmp_path):
     file = archive(tmp_path / "model.bin", described(*place), struct.pack("<4f", 1, 2, 3, 4))
     if not is_inside:
-        with pytest.raises(ValueError, match=r"tensor|KeyError"):
+        with pytest.raises(ValueError, match="tensor"):
             read_torch_file(file)
         return
     offset, size, stride = place
@@ -201,7 +200,7 @@ def test_sizes_are_compared_with_the_file_before_a_tensor_is_made(tmp_path):
     with pytest.raises(ValueError, match="compressed"):
         read_torch_file(file)
     file.write_bytes(LEGACY_START + b"\x80\x02B\xff\xff\xff\x7fabc.")  # a text of 2 GiB, it says
-    with pytest.raises(ValueError, match="it is damaged"):
+    with pytest.raises(ValueError, match="but only 4 remain"):
         read_torch_file(file)
 
 
