@@ -172,3 +172,12 @@ def test_no_key_ever_sees_the_corrections_of_another(
             origins = {each["origin"] for its in answer["matches"] for each in its}
             assert origins <= {f"correction by {name}", "m.tmx:1"}
             assert f"correction by {name}" in origins
+
+
+def test_a_damaged_memory_is_a_fault_of_the_server(asking: Any, memory: Database) -> None:
+    with memory.writing() as connection:
+        connection.execute("DROP TABLE units")
+    for path in ("/translate", "/suggest"):
+        answer = asking.post(path, json=WORDED | {"s": "x"})
+        assert answer.status_code == 503
+        assert str(memory.path) not in answer.text

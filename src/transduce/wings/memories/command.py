@@ -2,7 +2,6 @@
 
 import re
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 Action = Literal["info", "review", "export", "delete"]
 EVERY = "all"
-STATES: "tuple[State, ...]" = ("accepted", "waiting", "rejected")
 NOT_IN_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
@@ -116,10 +114,7 @@ def _list(memory: "Database", owner: str) -> None:
 
 
 def _count(memory: "Database") -> None:
-    counts = Counter(
-        (direction, owner, state) for state in STATES for direction, owner, _ in memory.units(state)
-    )
-    rows = [(*key[:2], key[2], f"{number:,}") for key, number in sorted(counts.items())]
+    rows = [(*key, f"{number:,}") for *key, number in memory.counts()]
     print_table([("direction", "owner", "state", "units"), *rows])
 
 

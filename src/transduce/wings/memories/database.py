@@ -340,13 +340,17 @@ class Database:
 
     def count(self, direction: str) -> int:
         """The number of accepted units of a direction."""
+        wanted = (direction, "accepted")
+        return sum(number for its, _, state, number in self.counts() if (its, state) == wanted)
+
+    def counts(self) -> list[tuple[str, str, str, int]]:
+        """The number of units of each direction, owner and state."""
         query = (
-            "SELECT count(*) FROM units JOIN scopes ON scope = number "
-            "WHERE direction = ? AND state = 'accepted'"
+            "SELECT direction, owner, state, count(*) FROM units JOIN scopes ON scope = number "
+            "GROUP BY direction, owner, state ORDER BY direction, owner, state"
         )
         with self.reading() as connection:
-            [number] = connection.execute(query, (direction,)).fetchone()
-            return int(number)
+            return connection.execute(query).fetchall()
 
     def contradictions(self, direction: str, owner: str = "") -> int:
         """The number of sources with several translations."""

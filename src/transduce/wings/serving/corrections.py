@@ -1,20 +1,36 @@
 """The translation memory of a server, and the corrections that its clients send."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
+
+from starlette.exceptions import HTTPException
 
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import MemoryMatch
 from transduce.model_folder import DATA
 from transduce.preparation.prepared import VALID_FILE, read_valid
+from transduce.system.errors import UserError
 from transduce.wings.memories.database import Database, State, Unit
 from transduce.wings.memories.judging import MAX_KNOWN_PAIRS, MIN_KNOWN_PAIRS, Judge
 from transduce.wings.serving.keys import Contributors
 from transduce.wings.serving.models import Served
 
 CORRECTION = "correction"
+
+
+@contextmanager
+def usable() -> Iterator[None]:
+    """Log an error of the database, which names its path, and raise HTTPException instead."""
+    try:
+        yield
+    except UserError as error:
+        logging.getLogger("transduce.wings.serving").error("%s", error)
+        sentence = "The translation memory can't be used. The server has logged the reason."
+        raise HTTPException(503, sentence) from None
 
 
 class OwnMemory(NamedTuple):
@@ -25,7 +41,8 @@ class OwnMemory(NamedTuple):
 
     def matches(self, texts: Sequence[str], direction: str) -> list[tuple[MemoryMatch, ...]]:
         """The most similar units that everybody or this owner sees."""
-        return self.database.matches(texts, direction, self.owner)
+        with usable():
+            return self.database.matches(texts, direction, self.owner)
 
 
 @dataclass(frozen=True)
@@ -54,8 +71,9 @@ class Corrections:
         origin = f"{CORRECTION} by {owner}" if owner else CORRECTION
         state: State = "waiting" if doubt else "accepted"
         unit = Unit(source, target, origin, machine, state, doubt)
-        self.database.add([unit], direction, owner)
-        return self.database.state(unit, direction, owner)
+        with usable():
+            self.database.add([unit], direction, owner)
+            return self.database.state(unit, direction, owner)
 
     def doubt(self, served: Served, source: str, target: str, machine: str) -> str:
         """Why a person should look at a correction first, or "". Takes seconds for the first one of a model."""
@@ -67,7 +85,8 @@ class Corrections:
     def _known(self, served: Served) -> list[tuple[str, str]]:
         """Good translations: units from files, or the model's held-out pairs if there are few."""
         direction = str(served.direction)
-        known = self.database.sample(direction, MAX_KNOWN_PAIRS)
+        with usable():
+            known = self.database.sample(direction, MAX_KNOWN_PAIRS)
         if len(known) >= MIN_KNOWN_PAIRS:
             return known
         data = served.version.state.path / DATA
