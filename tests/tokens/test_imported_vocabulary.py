@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 from transduce.config.schema import BOS, PAD, UNK
 from transduce.tokens.imported_vocabulary import (
     ImportedVocabulary,
-    is_code,
     language_of,
     piece_spans,
 )
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.tokens.vocabulary import LANGUAGE_TAG
+from transduce.tokens.vocabulary import LANGUAGE_TAG, is_tag
 
 TEXTS = ["a dog runs", "the dogs run", "漢字 dog", "h i h"] * 9
 
@@ -103,5 +102,5 @@ def test_a_list_of_pieces_that_does_not_fit_is_refused(own):
 
 
 def test_codes_of_languages():
-    assert is_code(">>de<<") and not is_code(">>de") and not is_code("de<<")
+    assert is_tag(">>de<<") and not is_tag(">>de") and not is_tag("de<<")
     assert language_of(">>pt_BR<<") == "pt_BR"

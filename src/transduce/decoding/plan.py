@@ -6,7 +6,7 @@ Tags and placeholders are masked before translation and restored afterwards.
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, repeat
 from typing import NamedTuple, TypeVar
 
 from transduce.config.commands import option
@@ -17,6 +17,8 @@ from transduce.decoding.types import (
     PLAIN,
     TERM,
     UNTRANSLATED,
+    Guide,
+    Guides,
     Link,
     MemoryMatch,
     TermFinder,
@@ -30,7 +32,11 @@ from transduce.inline.gaps import target_gaps
 from transduce.inline.markup import speller
 from transduce.inline.numbers import same_numbers
 from transduce.inline.placeholder_removal import is_text, without_words
-from transduce.inline.placeholder_tokens import stray_tokens, with_tokens
+from transduce.inline.placeholder_tokens import (
+    stray_tokens,
+    with_shared_tokens,
+    with_tokens,
+)
 from transduce.inline.placeholders import (
     Masked,
     Patch,
@@ -109,6 +115,7 @@ class Plan:
         *,
         options: TranslationOptions = PLAIN,
         kinds: Sequence[TextKind] | None = None,
+        guides: Guides = None,
         lengths: Lengths | None = None,
         max_length: int | None = None,
         placeholder_tokens: bool = False,
@@ -118,6 +125,7 @@ class Plan:
         direction: str = "",
     ) -> None:
         self.sentences: list[str] = []
+        self.guides: list[Guide] = []  # of the sentences
         self.options = options
         self._language = language or ""
         self._beam_size = beam_size
@@ -129,11 +137,11 @@ class Plan:
         terms = ((source.strip(), target.strip()) for source, target in options.glossary)
         self._changed = {source for source, target in terms if source != target}
         kinds = kinds or [PLAIN_TEXT] * len(texts)
-        self._all = list(zip(texts, kinds, strict=True))
+        self._all = list(zip(texts, kinds, guides or repeat(Guide()), strict=False))
         # Repeated texts are planned once.
         self._first = {text: i for i, text in reversed([*enumerate(self._all)])}
         distinct = sorted(self._first, key=self._first.__getitem__)
-        masked = [self._with_tokens(mask(text, kind, self._symbols)) for text, kind in distinct]
+        masked = [self._with_tokens(mask(text, kind, self._symbols)) for text, kind, _ in distinct]
         spans = [
             cut_at_blocks(each, split(each.text, language)) if language else whole(each.text)
             for each in masked
@@ -172,11 +180,12 @@ class Plan:
     def translate(
         self, translate: Callable[..., list[Translation]], numbers: Sequence[int]
     ) -> list[Translation]:
-        """Translate `sentences` by `translate(some, options, numbers)`; messages show the texts' numbers."""
+        """Translate `sentences` by `translate(some, options, numbers, guides)`; messages show the texts' numbers."""
         translated = []
         for group in self.groups:
             of_texts = [numbers[text] for text in group.texts]
-            translated.append(translate(group.select(self.sentences), group.options, of_texts))
+            given = group.select(self.sentences), group.options, of_texts
+            translated.append(translate(*given, group.select(self.guides)))
         return self.placed(translated)
 
     def placed(self, translated: Sequence[Sequence[Translation]]) -> list[Translation]:
@@ -214,7 +223,13 @@ class Plan:
         }
 
     def _text(
-        self, text: str, kind: TextKind, masked: Masked, sentences: Sequence[Span], long: set[str]
+        self,
+        text: str,
+        kind: TextKind,
+        guide: Guide,
+        masked: Masked,
+        sentences: Sequence[Span],
+        long: set[str],
     ) -> _Text:
         """Split a text into parts, and add the masked texts of the parts to `self.sentences`."""
         spell = speller(text) if kind.markup else str
@@ -234,8 +249,9 @@ class Plan:
                 spans.append((begin, end))
         spans = whole_words(masked, spans)
         gaps, cuts = cut(masked, spans, spell)
+        guide = guide if len(cuts) == 1 else Guide()
         parts = [
-            self._part(each, spell, begin in in_parts)
+            self._part(each, spell, begin in in_parts, guide)
             for each, (begin, _) in zip(cuts, spans, strict=True)
         ]
         return _Text(text, kind, spell, gaps, parts)
@@ -255,8 +271,21 @@ class Plan:
                     text.parts[i] = part._replace(
                         tries=[], matches=its, known=known(part.source, its[0])
                     )
+                elif its:
+                    for form, sentence in part.tries:
+                        self.guides[sentence] = self._guide(form, Guide(its[0]))
 
-    def _part(self, masked: Masked, spell: Callable[[str], str], in_parts: bool) -> _Part:
+    def _guide(self, form: Masked, guide: Guide) -> Guide:
+        """The guide for a masked form of a text, with the placeholder tokens that the form would have."""
+        if not guide.similar or not self._uses_tokens:
+            return guide
+        pair = with_shared_tokens(guide.similar.source, guide.similar.target)
+        similar = guide.similar._replace(target=pair[1]) if pair and form.marks else None
+        return guide._replace(similar=similar)
+
+    def _part(
+        self, masked: Masked, spell: Callable[[str], str], in_parts: bool, guide: Guide
+    ) -> _Part:
         source = original(masked, spell)
         # Each branch of a message would need its own translation.
         has_branches = any(WITH_BRANCHES.match(mark.opening) for mark in masked.words)
@@ -273,6 +302,7 @@ class Plan:
             forms = [form for form in forms if not self._too_long([form.text])]
         first = len(self.sentences)
         self.sentences += [form.text for form in forms]
+        self.guides += [self._guide(form, guide) for form in forms]
         flags: tuple[str, ...] = (LONG,) if not forms else (IN_PARTS,) if in_parts else branched
         return _Part(source, list(zip(forms, range(first, first + len(forms)), strict=True)), flags)
 

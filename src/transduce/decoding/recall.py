@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from transduce.decoding.types import MemoryMatch, Translation, TranslationMemory
+from transduce.decoding.types import Guide, MemoryMatch, Translation, TranslationMemory
 from transduce.text.formats import TextKind
 
 MARKUP = frozenset("<>&")
@@ -16,6 +16,10 @@ class Recall(NamedTuple):
     texts: Sequence[str]
     matches: list[tuple[MemoryMatch, ...]]
     others: list[int]
+
+    def guides(self) -> list[Guide]:
+        """What guides the translation of each of `others`."""
+        return [Guide(next(iter(self.matches[i]), None)) for i in self.others]
 
     def with_translations(self, translations: Sequence[Translation]) -> list[Translation]:
         """The translations of all texts, given those of `others`."""

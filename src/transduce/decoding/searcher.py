@@ -14,6 +14,7 @@ from transduce.decoding.types import (
     Constraints,
     Engine,
     Feature,
+    Guide,
     Hypothesis,
     NBestLists,
     Request,
@@ -57,6 +58,7 @@ class Searcher:
     tokenizer: Tokenizer
     config: DecodeConfig = field(default_factory=DecodeConfig)
     fallback: Fallback | None = None
+    max_length: int | None = None  # in source tokens; longer sentences are split
     progress: Callable[[int], None] | None = (
         None  # called with the size of each batch that is searched first
     )
@@ -85,7 +87,10 @@ class Searcher:
 
         `constraints` holds the words that the translations must contain.
         """
-        lengths = [len(source) + 1 for source in sentences.sources]
+        inputs = sentences.sources
+        if sentences.guides:
+            inputs = list(map(self.guided, inputs, sentences.guides))
+        lengths = [len(ids) + 1 for ids in inputs]
         config = self.config
         if constraints:
             lengths = [
@@ -95,12 +100,12 @@ class Searcher:
         together = list(batches(lengths, engine.budget(config, sum(lengths))))
         requests = []
         for batch in together:
-            sources = [sentences.sources[i] for i in batch]
-            limits = list(map(self.limit, sources))
+            limits = [self.limit(sentences.sources[i]) for i in batch]
             selector = (
                 functools.partial(constraints.selector, batch, limits) if constraints else None
             )
-            requests.append(Request([sentences.texts[i] for i in batch], sources, limits, selector))
+            texts = [sentences.texts[i] for i in batch]
+            requests.append(Request(texts, [inputs[i] for i in batch], limits, selector))
         n_best_lists: NBestLists = [[]] * len(sentences.texts)
         for batch, hypotheses in zip(
             together, engine.search(requests, config, n_best), strict=True
@@ -110,6 +115,16 @@ class Searcher:
             if self.progress and not constraints:
                 self.progress(len(batch))
         return n_best_lists
+
+    def guided(self, source: list[int], guide: Guide) -> list[int]:
+        """What the model reads: the ids of a source, and the translation of a similar text if they fit together."""
+        vocabulary = self.tokenizer.source
+        if not (guide.similar and vocabulary.match_mark):
+            return source
+        match = vocabulary.encode([guide.similar.target]).lists()[0]
+        ids = [*source, vocabulary.match_mark, *match]
+        limits = (self.max_tokens, self.max_length)
+        return ids if all(limit is None or len(ids) <= limit for limit in limits) else source
 
     def by_risk(self, best: list[Hypothesis]) -> list[Hypothesis]:
         """With decode.mbr=chrf, the hypotheses with different texts, by expected chrF; otherwise, all hypotheses."""

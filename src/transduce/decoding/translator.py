@@ -25,6 +25,8 @@ from transduce.decoding.searcher import Searcher
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
     PLAIN,
+    Guide,
+    Guides,
     NBestLists,
     Scored,
     Sentences,
@@ -72,7 +74,6 @@ class EnforceTerms(Protocol):
 class Translator(Searcher):
     """Translates texts with the engine and the tokenizer of a model or an ensemble."""
 
-    max_length: int | None = None  # in source tokens; longer sentences are split
     confidence: Confidence | None = None  # rates each translation
     # The model's directions; if there are several, `toward` or `translate` must choose one.
     directions: Sequence[Direction] = ()
@@ -210,7 +211,7 @@ class Translator(Searcher):
         numbers: Sequence[int],
     ) -> list[Translation]:
         if not options.translation_memory:
-            return self._translate_others(texts, options, kinds, numbers)
+            return self._translate_others(texts, options, kinds, numbers, None)
         direction = str(self.require_direction())
         found = recall(options.translation_memory, texts, direction, kinds)
         others = self._translate_others(
@@ -218,6 +219,7 @@ class Translator(Searcher):
             options._replace(translation_memory=None) if self.hops else options,
             kinds and [kinds[i] for i in found.others],
             [numbers[i] for i in found.others],
+            None if self.hops else found.guides(),
         )
         return found.with_translations(others)
 
@@ -227,6 +229,7 @@ class Translator(Searcher):
         options: TranslationOptions,
         kinds: Sequence[TextKind] | None,
         numbers: Sequence[int],
+        guides: Guides,
     ) -> list[Translation]:
         """Translate texts that the translation memory does not hold."""
         if self.hops:
@@ -237,7 +240,7 @@ class Translator(Searcher):
                 lambda hop, some, its: hop._translate(some, its, kinds, numbers),
             )
         if options.sentences or kinds or self.tokenizer.has_placeholder_tokens:
-            return self._split(texts, options, kinds, numbers)
+            return self._split(texts, options, kinds, numbers, guides)
         long = self._too_long(texts)
         with_symbols = self._with_copied_text(texts).difference(long)
         # Without sentencex, long texts are cut anywhere.
@@ -246,14 +249,21 @@ class Translator(Searcher):
         for places, its in ((list(long), as_sentences), (sorted(with_symbols), options)):
             if places:
                 split = self._split(
-                    [texts[i] for i in places], its, None, [numbers[i] for i in places]
+                    [texts[i] for i in places],
+                    its,
+                    None,
+                    [numbers[i] for i in places],
+                    guides and [guides[i] for i in places],
                 )
                 translations.update(zip(places, split, strict=True))
         if not translations:
-            return self.translate_sentences(texts, options, numbers)
+            return self.translate_sentences(texts, options, numbers, guides)
         others = [i for i in range(len(texts)) if i not in translations]
         whole = self.translate_sentences(
-            [texts[i] for i in others], options, [numbers[i] for i in others]
+            [texts[i] for i in others],
+            options,
+            [numbers[i] for i in others],
+            guides and [guides[i] for i in others],
         )
         translations.update(zip(others, whole, strict=True))
         return [translations[i] for i in range(len(texts))]
@@ -275,8 +285,9 @@ class Translator(Searcher):
         options: TranslationOptions,
         kinds: Sequence[TextKind] | None,
         numbers: Sequence[int],
+        guides: Guides,
     ) -> list[Translation]:
-        plan = self.plan(texts, options, kinds=kinds)
+        plan = self.plan(texts, options, kinds=kinds, guides=guides)
         return plan.assemble(plan.translate(self.translate_sentences, numbers))
 
     def _too_long(self, texts: Sequence[str]) -> dict[int, None]:
@@ -296,6 +307,7 @@ class Translator(Searcher):
         options: TranslationOptions = PLAIN,
         *,
         kinds: Sequence[TextKind] | None = None,
+        guides: Guides = None,
     ) -> "Plan":
         """Split texts into sentences, and plan how to join the sentences' translations into texts."""
         limits = [self.max_length if options.sentences else None, self.max_tokens]
@@ -310,6 +322,7 @@ class Translator(Searcher):
             options=options,
             direction=str(self.direction or ""),
             kinds=kinds,
+            guides=guides,
             lengths=lambda some: self.lengths(self._readable(some)),
             max_length=min((limit for limit in limits if limit), default=None),
             placeholder_tokens=self.tokenizer.has_placeholder_tokens,
@@ -384,6 +397,7 @@ class Translator(Searcher):
         sentences: Sequence[str],
         options: TranslationOptions = PLAIN,
         numbers: Sequence[int] | None = None,
+        guides: Guides = None,
     ) -> list[Translation]:
         """Translate sentences without masking placeholders. Raises UserError as `translate` does."""
         if self.hops:
@@ -397,25 +411,32 @@ class Translator(Searcher):
         numbers = numbers or range(1, len(sentences) + 1)
         sentences = as_list(sentences, numbers)
         normalised = self.tokenizer.normalizer(sentences)
-        numbered: dict[str, int] = {}  # non-blank texts; repeated texts are searched once
-        for number, text in zip(numbers, normalised, strict=True):
-            if text.strip():
-                numbered.setdefault(text, number)
-        texts = list(numbered)
+        keys = list(zip(normalised, guides or repeat(Guide()), strict=False))
+        numbered: dict[tuple[str, Guide], int] = {}  # repeated texts are searched once
+        for number, key in zip(numbers, keys, strict=True):
+            if key[0].strip():
+                numbered.setdefault(key, number)
+        texts = [text for text, _ in numbered]
         read = self._readable(texts)
-        distinct = Sentences(read, self.encode(read), list(numbered.values()))
+        given = [guide for _, guide in numbered]
+        distinct = Sentences(
+            read,
+            self.encode(read),
+            list(numbered.values()),
+            given if any(map(any, given)) else None,
+        )
         self.check_lengths("Source", distinct.sources, distinct.numbers)
         translations = self._translate_distinct(distinct, texts, options)
         target = self.direction.target if self.direction else ""
         translated = {
-            text: capitalised(translation, target)
-            if form != text and is_in_capitals(text)
+            key: capitalised(translation, target)
+            if form != key[0] and is_in_capitals(key[0])
             else translation
-            for text, form, translation in zip(texts, read, translations, strict=True)
+            for key, form, translation in zip(numbered, read, translations, strict=True)
         }
         return [
-            self._with_original_links(translated.get(form, BLANK_TRANSLATION), text, form)
-            for text, form in zip(sentences, normalised, strict=True)
+            self._with_original_links(translated.get(key, BLANK_TRANSLATION), text, key[0])
+            for text, key in zip(sentences, keys, strict=True)
         ]
 
     def _with_original_links(

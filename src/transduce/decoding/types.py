@@ -60,6 +60,16 @@ class MemoryMatch(NamedTuple):
     origin: str  # where the unit comes from, such as memory.tmx:12
 
 
+class Guide(NamedTuple):
+    """What is known about the translation of a text before its search."""
+
+    # A unit of the translation memory, whose translation the model reads behind the text.
+    similar: MemoryMatch | None = None
+
+
+Guides = Sequence[Guide] | None  # one for each text; None: no text has one
+
+
 class TranslationMemory(Protocol):
     """Finds texts that people have translated before."""
 
@@ -155,10 +165,11 @@ class Sentences(NamedTuple):
     texts: list[str]
     sources: list[list[int]]  # the source ids of each text
     numbers: list[int]  # the number of each text in messages
+    guides: Guides = None
 
     def select(self, indices: Sequence[int]) -> "Sentences":
         """The sentences at these indices."""
-        return Sentences(*([column[i] for i in indices] for column in self))  # type: ignore[arg-type]
+        return Sentences(*(column and [column[i] for i in indices] for column in self))  # type: ignore[arg-type]
 
 
 class Hypothesis(NamedTuple):

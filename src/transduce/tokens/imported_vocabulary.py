@@ -10,17 +10,16 @@ from itertools import accumulate, pairwise
 from transduce.config.schema import PLACEHOLDER_TOKENS, UNK
 from transduce.tokens.spans import Span
 from transduce.tokens.vocabulary import (
-    LANGUAGE_TAG,
     OWN_TAG,
     SPACE,
     Rows,
     Vocabulary,
+    is_tag,
     open_model,
     pack,
 )
 
 MAX_CHARACTER_BYTES = 4
-TAG_ENDS = [tag.split("{}") for tag in (LANGUAGE_TAG, OWN_TAG)]
 
 
 class ImportedVocabulary(Vocabulary):
@@ -35,7 +34,7 @@ class ImportedVocabulary(Vocabulary):
         self.processor = open_model(model)
         self.size = len(pieces)
         self._ids = {piece: token for token, piece in enumerate(pieces)}
-        self.tags = {piece: token for piece, token in self._ids.items() if is_code(piece)}
+        self.tags = {piece: token for piece, token in self._ids.items() if is_tag(piece)}
         if self.size <= UNK or len(self._ids) < self.size:
             raise ValueError("the list of pieces is too short or has a piece twice")
         self.has_placeholder_tokens = self._ids.keys() >= {*PLACEHOLDER_TOKENS}
@@ -133,11 +132,6 @@ def _bytes_of_character(pieces: Sequence[str | int], begin: int) -> int:
 def readable(text: str) -> str:
     """The text with a question mark for each half of a surrogate pair."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def is_code(piece: str) -> bool:
-    """Whether a piece is the tag of a language, such as >>de<< or <<de>>."""
-    return any(piece.startswith(start) and piece.endswith(end) for start, end in TAG_ENDS)
 
 
 def language_of(piece: str) -> str:

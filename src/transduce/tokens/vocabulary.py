@@ -16,11 +16,15 @@ from transduce.tokens.spans import Span
 LANGUAGE_TAG = ">>{}<<"
 # The tag of a language in a model with model.target_tag: before each source, and before each translation.
 OWN_TAG = "<<{}>>"
+MATCH_MARK = "<match>"  # stands between a source and the translation of a similar one
 SPACE = "\u2581"  # SentencePiece's symbol for a space; in a text, it is an ordinary character
 # Appended to a serialised model, these bytes set add_dummy_prefix = false, because concatenated protocol buffers merge.
 NO_PREFIX = b"\x1a\x02\x18\x00"
 WORDS_AT_ONCE = 20_000  # words encoded in one call, for which other threads wait
 MAX_CACHED_CHARACTERS = 2_000_000  # in all cached words together: about 200,000 words and 30 MB
+
+
+TAG_ENDS = [tag.split("{}") for tag in (LANGUAGE_TAG, OWN_TAG)]
 
 
 class Rows(NamedTuple):
@@ -114,6 +118,7 @@ class Vocabulary:
     # The pieces by id, if they differ from those of `model` (imported models).
     listed: Sequence[str] | None = None
     tags: Mapping[str, int]  # pieces that no text contains, and their ids
+    match_mark = 0  # the id of MATCH_MARK; 0 if the model did not learn to read it
 
     def __init__(self, model: bytes, threads: int = 1) -> None:
         self.model = model
@@ -133,8 +138,10 @@ class Vocabulary:
             )
         self.continuing = open_model(model + NO_PREFIX)
         self.size: int = self.processor.get_piece_size()
-        tags = filter(self.processor.is_control, range(UNK + 1, self.size))
-        self.tags = {self.processor.id_to_piece(token): token for token in tags}
+        controls = filter(self.processor.is_control, range(UNK + 1, self.size))
+        pieces = {self.processor.id_to_piece(token): token for token in controls}
+        self.tags = {piece: token for piece, token in pieces.items() if is_tag(piece)}
+        self.match_mark = pieces.get(MATCH_MARK, 0)
         self.literal_space = [
             self.processor.piece_to_id(f"<0x{byte:02X}>") for byte in SPACE.encode()
         ]
@@ -257,6 +264,11 @@ class Vocabulary:
     def all_pieces(self) -> list[str]:
         """The pieces of all ids."""
         return self.pieces(range(self.size))
+
+
+def is_tag(piece: str) -> bool:
+    """Whether a piece is the tag of a language, such as >>de<< or <<de>>."""
+    return any(piece.startswith(start) and piece.endswith(end) for start, end in TAG_ENDS)
 
 
 def open_model(model: bytes) -> sentencepiece.SentencePieceProcessor:

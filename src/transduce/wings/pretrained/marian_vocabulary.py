@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from transduce.config.schema import BOS, EOS, PAD
 from transduce.system.errors import UserError
 from transduce.text.languages import Direction
-from transduce.tokens.imported_vocabulary import is_code, language_of
+from transduce.tokens.imported_vocabulary import language_of
+from transduce.tokens.vocabulary import is_tag
 from transduce.wings.export import marian
 from transduce.wings.pretrained.reading import checked_ids, read_json
 
@@ -37,7 +38,7 @@ def directions_of(
 
     `source` and `target` are codes that the user named, separated by commas; empty: those in `described`.
     """
-    tags = [language_of(piece) for piece in sources.pieces if is_code(piece)]
+    tags = [language_of(piece) for piece in sources.pieces if is_tag(piece)]
     if not tags:
         return []
     if not source and not target and (names := described.get(marian.DIRECTIONS)):

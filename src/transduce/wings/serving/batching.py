@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 from starlette.exceptions import HTTPException
 
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import PLAIN, Translation, TranslationOptions
+from transduce.decoding.types import PLAIN, Guide, Guides, Translation, TranslationOptions
 from transduce.system.errors import UserError
 
 Result = TypeVar("Result")
@@ -43,6 +43,7 @@ class Part(NamedTuple):
     sentences: Sequence[str]
     tokens: Sequence[int]  # number of tokens of each sentence
     numbers: Sequence[int]  # number of each sentence's text, for messages
+    guides: Guides = None
 
 
 @dataclass(eq=False)
@@ -193,8 +194,9 @@ def _translate(batch: Sequence[tuple[Job, int]]) -> list[Translation | Exception
     key = batch[0][0].part.key
     sentences = [job.part.sentences[i] for job, i in batch]
     numbers = [job.part.numbers[i] for job, i in batch]
+    guides = [job.part.guides[i] if job.part.guides else Guide() for job, i in batch]
     try:
-        return list(key.translator.translate_sentences(sentences, key.options, numbers))
+        return list(key.translator.translate_sentences(sentences, key.options, numbers, guides))
     except Exception as error:
         return [error] if len(batch) == 1 else [_translate([sentence])[0] for sentence in batch]
 

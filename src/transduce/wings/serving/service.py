@@ -15,6 +15,7 @@ from transduce.decoding.recall import recall
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
+    Guides,
     Translation,
     TranslationOptions,
 )
@@ -160,29 +161,42 @@ class Service:
             return [replace(BLANK_TRANSLATION, text=text) for text in texts]
         memory = order.options.translation_memory
         if not memory:
-            return await self._relay(texts, route, order, kinds)
+            return await self._relay(texts, route, order, kinds, None)
         direction = str(Direction(*_ends(route)))
         size = sum(map(len, texts))
         found = await self._run(size, lambda: recall(memory, texts, direction, kinds))
         others = [texts[i] for i in found.others]
         their_kinds = kinds and [kinds[i] for i in found.others]
-        return found.with_translations(await self._relay(others, route, order, their_kinds))
+        translations = await self._relay(others, route, order, their_kinds, found.guides())
+        return found.with_translations(translations)
 
     async def _relay(
-        self, texts: Sequence[str], route: Opened, order: Order, kinds: Sequence[TextKind] | None
+        self,
+        texts: Sequence[str],
+        route: Opened,
+        order: Order,
+        kinds: Sequence[TextKind] | None,
+        guides: Guides,
     ) -> list[Translation]:
         """Translate texts by each model of a route in turn. Only a single model uses the translation memory."""
         if len(route) > 1:
             order = order._replace(options=order.options._replace(translation_memory=None))
+            guides = None
         translations = []
         for served, options in hops_with_options(route, order.options):
-            hop = await self._translate(texts, served, order._replace(options=options), kinds)
+            its = order._replace(options=options)
+            hop = await self._translate(texts, served, its, kinds, guides)
             translations.append(hop)
             texts = [each.text for each in hop]
         return joined(translations)
 
     async def _translate(
-        self, texts: Sequence[str], served: Served, order: Order, kinds: Sequence[TextKind] | None
+        self,
+        texts: Sequence[str],
+        served: Served,
+        order: Order,
+        kinds: Sequence[TextKind] | None,
+        guides: Guides,
     ) -> list[Translation]:
         options = order.options._replace(align=order.options.align and served.can_align)
         if options.glossary:
@@ -192,7 +206,9 @@ class Service:
         )
         translator = served.version.translator(served.direction, beam_size)
         size = sum(map(len, texts))
-        plan, parts = await self._run(size, lambda: _plan(translator, texts, options, kinds))
+        plan, parts = await self._run(
+            size, lambda: _plan(translator, texts, options, kinds, guides)
+        )
         translated = await self.batcher.translate(parts)
         return await self._run(size, lambda: plan.assemble(plan.placed(translated)))
 
@@ -286,15 +302,18 @@ def _plan(
     texts: Sequence[str],
     options: TranslationOptions,
     kinds: Sequence[TextKind] | None,
+    guides: Guides,
 ) -> tuple[Plan, list[Part]]:
     """Split texts into sentences. Returns the plan, and one `Part` per group of its sentences."""
-    plan = translator.plan(texts, options, kinds=kinds)
+    plan = translator.plan(texts, options, kinds=kinds, guides=guides)
     tokens = translator.lengths(plan.sentences)
     parts = []
     for group in plan.groups:
         key = BatchKey(translator, group.options)
         numbers = [text + 1 for text in group.texts]
-        parts.append(Part(key, group.select(plan.sentences), group.select(tokens), numbers))
+        sizes = group.select(tokens)
+        its = group.select(plan.guides)
+        parts.append(Part(key, group.select(plan.sentences), sizes, numbers, its))
     return plan, parts
 
 
