@@ -17,8 +17,8 @@ def relay(
     hops: Sequence[Hop],
     texts: Sequence[str],
     options: TranslationOptions,
-    guides: Guides,
     translate: Callable[[Hop, Sequence[str], TranslationOptions, Guides], list[Translation]],
+    guides: Guides = None,
 ) -> list[Translation]:
     """Translate texts by each hop in turn, by calling `translate(hop, texts, its options, its guides)`."""
     translations = []
@@ -29,7 +29,7 @@ def relay(
 
 
 def hops_with_options(
-    hops: Sequence[Hop], options: TranslationOptions, guides: Guides
+    hops: Sequence[Hop], options: TranslationOptions, guides: Guides = None
 ) -> list[tuple[Hop, TranslationOptions, Guides]]:
     """The hops of a route, each with the options and the guides for its translations.
 

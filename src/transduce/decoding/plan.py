@@ -289,7 +289,9 @@ class Plan:
                     )
                 elif its:
                     for form, sentence in part.tries:
-                        self.guides[sentence] = self._guide(form, part.guide._replace(similar=its[0]))
+                        self.guides[sentence] = self._guide(
+                            form, part.guide._replace(similar=its[0])
+                        )
 
     def _guide(self, form: Masked, guide: Guide) -> Guide:
         """The guide for a masked form of a text, with the placeholder tokens that the form would have."""

@@ -285,8 +285,8 @@ class Translator(Searcher):
                 self.hops,
                 texts,
                 options,
-                guides,
                 lambda hop, some, its, known: hop._search_texts(some, its, kinds, numbers, known),
+                guides,
             )
         if options.sentences or kinds or self.tokenizer.has_placeholder_tokens:
             return self._split(texts, options, kinds, numbers, guides)
@@ -454,8 +454,8 @@ class Translator(Searcher):
                 self.hops,
                 sentences,
                 options,
-                guides,
                 lambda hop, some, its, known: hop.translate_sentences(some, its, numbers, known),
+                guides,
             )
         options.check(self.config.beam_size)
         numbers = numbers or range(1, len(sentences) + 1)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # the fast engine works without torch
     from torch import Tensor
 
 NEVER = 1 << 30  # the number of pieces of a text that can't be spelt
+SPACE_BYTE = "<0x20>"  # which no text is encoded to, and which stays at the beginning of a text
 BEHIND_ALL = b"\xff"  # sorts a text behind all texts that begin with it
 
 
@@ -55,8 +56,10 @@ def _spelt(vocabulary: Vocabulary) -> Iterator[tuple[int, bytes]]:
         own = processor.piece_to_id(piece)
         if token <= UNK or token in tags or processor.is_control(own):
             continue
-        spelt = piece.replace(SPACE, " ").encode()
-        yield token, bytes([int(piece[3:-1], 16)]) if processor.is_byte(own) else spelt
+        if not processor.is_byte(own):
+            yield token, piece.replace(SPACE, " ").encode()
+        elif piece != SPACE_BYTE:
+            yield token, bytes([int(piece[3:-1], 16)])
 
 
 class Steps(NamedTuple):
@@ -70,7 +73,8 @@ class Prefix:
     """The beginning of a translation. A place is a number of its bytes, `end` the place behind the last of them."""
 
     def __init__(self, vocabulary: Vocabulary, text: str) -> None:
-        self.text = text
+        self._text = text
+        self._vocabulary = vocabulary
         self._pieces = pieces_of(vocabulary)
         self._bytes = f" {text}".encode()  # each encoded text begins with a space
         self.end = len(self._bytes)
@@ -110,6 +114,24 @@ class Prefix:
         inside, beyond = self.steps(place)
         fitting = [token for token, then in inside.items() if self.fewest[then] <= room]
         return np.concatenate((np.array(fitting, np.int64), beyond))
+
+    def segmentation(self) -> list[int]:
+        """The tokens that the vocabulary encodes the prefix to, if they are allowed, else the fewest tokens."""
+        [tokens] = self._vocabulary.encode([self._text]).lists()
+        place = self.place(tokens[:-1])
+        is_allowed = place < self.end and tokens[-1] in self.steps(place).beyond
+        return tokens if is_allowed else self.shortest(0)
+
+    def shortest(self, place: int) -> list[int]:
+        """The fewest tokens that lead from a place to the end."""
+        tokens: list[int] = []
+        while place < self.end:
+            inside, beyond = self.steps(place)
+            if len(beyond):
+                return [*tokens, int(beyond[0])]
+            tokens.append(min(inside, key=lambda token: self.fewest[inside[token]]))
+            place = inside[tokens[-1]]
+        return tokens
 
     def unspelt(self) -> str:
         """The first character that the vocabulary has no pieces for."""
@@ -158,9 +180,7 @@ def prefix_filter(
     Raises UserError if the vocabulary can't spell a prefix, or if a prefix exceeds its limit.
     """
     prefixes: list[Prefix | None] = []
-    for guide, number, limit in zip(
-        sentences.guides or (), sentences.numbers, limits, strict=True
-    ):
+    for guide, number, limit in zip(sentences.guides or (), sentences.numbers, limits, strict=True):
         prefix = Prefix(vocabulary, guide.prefix) if guide.prefix else None
         prefixes.append(prefix)
         fewest = prefix.fewest[0] if prefix else 0

@@ -5,6 +5,7 @@ the text. Only the other sentences are translated, and the rest of the prefix be
 them.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -60,22 +61,20 @@ class TypedText(NamedTuple):
         begin = len(searched.prefix)
         end = max(begin, len(found) - len(searched.suffix))
         text = self.guide.prefix + found[begin:end] + self.guide.suffix
+        place = self._places(begin)
         links = tuple(
-            Link((source[0] + self.done, source[1] + self.done), (place(first), place(last)), weight)
-            for place in [self._place(begin)]
-            for source, (first, last), weight in translation.links
+            Link((first + self.done, last + self.done), (place(begins), place(ends)), weight)
+            for (first, last), (begins, ends), weight in translation.links
         )
         return replace(translation, text=text, links=links, alternatives=())
 
-    def _place(self, begin: int) -> Callable[[int], int]:
-        """A function from offsets in a translation that begins with `begin` searched characters to final offsets."""
+    def _places(self, begin: int) -> Callable[[int], int]:
+        """A function from places in a translation with `begin` searched characters to places in the final text."""
         typed = self.guide.prefix[self.head :]
         sizes = [len(composed([typed[:i]])[0].lstrip()) for i in range(len(typed) + 1)]
         added = len(self.guide.prefix) - begin
-        return lambda offset: (
-            offset + added
-            if offset >= begin
-            else self.head + next(i for i, size in enumerate(sizes) if size >= offset)
+        return lambda place: (
+            place + added if place >= begin else self.head + bisect_right(sizes, place) - 1
         )
 
 

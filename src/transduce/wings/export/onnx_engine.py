@@ -86,7 +86,9 @@ class OnnxEngine:
     """An engine with an `onnxruntime.InferenceSession` for each of the two graphs."""
 
     name = "ONNX Runtime"
-    supports: frozenset[Feature] = frozenset({"constraints", "prefixes"})  # the graphs return no attention
+    supports: frozenset[Feature] = frozenset(
+        {"constraints", "prefixes"}
+    )  # the graphs return no attention
 
     def __init__(self, folder: Path, config: ModelConfig, threads: int):
         """Raises UserError if onnxruntime isn't installed or can't read the graphs."""

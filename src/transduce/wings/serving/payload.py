@@ -160,7 +160,9 @@ def check_limits(asked: Texts, texts: Sequence[str], limits: Limits) -> None:
     ):
         _check_count(what, count, limit)
     check_characters("text", texts, limits.characters)
-    check_characters("prefix or suffix", [*as_texts(asked.prefix), *as_texts(asked.suffix)], limits.characters)
+    check_characters(
+        "prefix or suffix", [*as_texts(asked.prefix), *as_texts(asked.suffix)], limits.characters
+    )
     check_glossary(asked.glossary, limits)
 
 

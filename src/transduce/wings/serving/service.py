@@ -160,7 +160,9 @@ class Service:
         """
         if not route:
             if any(guide.is_typed for guide in guides or ()):
-                raise UserError("A text is already in the language of its prefix or suffix.")
+                raise UserError(
+                    "source and target are the same language, so a text can't have a prefix or a suffix."
+                )
             return [replace(BLANK_TRANSLATION, text=text) for text in texts]
         memory = order.options.translation_memory
         if not memory:
