@@ -93,7 +93,7 @@ def test_the_score_is_that_of_the_tokens(completing: Translator) -> None:
         tokens = [tokenizer.target.processor.piece_to_id(piece) for piece in found.tokens]
         [log_probs] = completing.engine.log_probs(tokenizer.encode_source([source]), [tokens])
         penalty = length_penalty(len(tokens) + 1, CONFIG.length_penalty)
-        assert found.score == pytest.approx(sum(log_probs) / penalty, abs=0.03)
+        assert found.score == pytest.approx(sum(log_probs) / penalty, abs=0.01)
 
 
 def test_a_filled_gap_is_the_best_of_all_cuts(completing: Translator) -> None:

@@ -248,6 +248,14 @@ class Request(NamedTuple):
     selector: Callable[[int], Selector] | None = None
     token_filter: TokenFilter | None = None
 
+    def select(self, indices: Sequence[int]) -> "Request":
+        """The sentences at these indices, without a selector and a token filter."""
+        return Request(
+            [self.texts[i] for i in indices],
+            [self.sources[i] for i in indices],
+            [self.limits[i] for i in indices],
+        )
+
 
 class Constraints(NamedTuple):
     """The words that each sentence's translation must contain."""

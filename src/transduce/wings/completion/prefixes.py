@@ -78,6 +78,7 @@ class Prefix:
         self._pieces = pieces_of(vocabulary)
         self._bytes = f" {text}".encode()  # each encoded text begins with a space
         self.end = len(self._bytes)
+        self.last_word = self._bytes.rindex(b" ")  # the place before it
         self._steps: dict[int, Steps] = {}
         # The fewest tokens from each place to the end.
         self.fewest = [NEVER] * self.end + [0]

@@ -1,8 +1,9 @@
 """Finds the tokens with which CTranslate2 begins translations that have a given prefix.
 
-CTranslate2 continues tokens, but a prefix of characters may end inside a piece, and has many segmentations. One forced
-pass along a segmentation returns the probabilities of all tokens at each of its places. Segmentations that leave it are
-followed while they are more likely than the best that reaches the end of the prefix.
+CTranslate2 continues tokens, but a prefix of characters may end inside a piece. One forced pass along the usual
+segmentation of the prefix returns the probabilities of all tokens at each of its places. Complete words keep their
+usual segmentation. Other segmentations of the last word are followed while they are more likely than the best that
+reaches the end of the prefix.
 """
 
 import heapq
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from transduce.wings.completion.prefixes import Prefix
 
+MAX_PASSES = 2  # each takes as long as a greedy search for the prefix
 Logits = NDArray[np.float32]  # (tokens, v)
 
 
@@ -24,7 +26,6 @@ class Beginning(NamedTuple):
     tokens: tuple[int, ...] = ()
 
 
-FREE = Beginning(0.0)
 # For rows of tokens and the indices of their sentences: the logits of each token.
 Forced = Callable[[Sequence[int], Sequence[Sequence[int]]], list[Logits]]
 
@@ -32,10 +33,12 @@ Forced = Callable[[Sequence[int], Sequence[Sequence[int]]], list[Logits]]
 def beginnings(
     prefixes: Sequence[Prefix | None], limits: Sequence[int], count: int, forced: Forced
 ) -> list[list[Beginning]]:
-    """For each sentence, at most `count` token sequences that reach the end of its prefix, best first."""
-    found = [[] if prefix else [FREE] for prefix in prefixes]
-    unfinished = [(i, FREE) for i, prefix in enumerate(prefixes) if prefix]
-    while unfinished:
+    """For each sentence with a prefix, at most `count` token sequences that reach the prefix's end, best first."""
+    found: list[list[Beginning]] = [[] for _ in prefixes]
+    unfinished = [(i, Beginning(0.0)) for i, prefix in enumerate(prefixes) if prefix]
+    for _ in range(MAX_PASSES):
+        if not unfinished:
+            break
         rows = [
             (i, begun, _continued(prefix, begun, limits[i]))
             for i, begun in unfinished
@@ -67,17 +70,18 @@ def _extended(
     prefix: Prefix, begun: Beginning, row: list[int], logits: Logits, limit: int, count: int
 ) -> Iterator[tuple[bool, Beginning]]:
     """Yield the beginnings that leave the tokens of `row` behind `begun`, and whether they reach the prefix's end."""
+    log_probs = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
     total = begun.log_prob
     place = prefix.place(begun.tokens)
     for i in range(len(begun.tokens), len(row)):
-        log_probs = logits[i] - np.logaddexp.reduce(logits[i])
         inside, beyond = prefix.steps(place)
         before = tuple(row[:i])
-        best = beyond[np.argsort(-log_probs[beyond])[:count]]
+        best = beyond[np.argsort(-log_probs[i, beyond])[:count]]
         for token in best.tolist():
-            yield True, Beginning(total + float(log_probs[token]), (*before, token))
+            yield True, Beginning(total + float(log_probs[i, token]), (*before, token))
         for token, then in inside.items():
-            if token != row[i] and i + 1 + prefix.fewest[then] <= limit:
-                yield False, Beginning(total + float(log_probs[token]), (*before, token))
-        total += float(log_probs[row[i]])
+            is_short = i + 1 + prefix.fewest[then] <= limit
+            if place >= prefix.last_word and token != row[i] and is_short:
+                yield False, Beginning(total + float(log_probs[i, token]), (*before, token))
+        total += float(log_probs[i, row[i]])
         place = inside.get(row[i], prefix.end)

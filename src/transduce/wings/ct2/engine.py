@@ -9,6 +9,7 @@ The first use of a model saves a converted copy in the cache (see `build.py`):
 
 import contextlib
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,7 @@ from transduce.system.errors import UserError
 from transduce.system.files import verify
 from transduce.system.profiling import phase
 from transduce.wings.completion.prefixes import PrefixFilter
-from transduce.wings.ct2.beginnings import Beginning, Logits, beginnings
+from transduce.wings.ct2.beginnings import Logits, beginnings
 from transduce.wings.ct2.registers import use_wide_registers
 from transduce.wings.formats import max_positions
 
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
     from transduce.decoding.types import Weights
 
 PATIENCE = 1.25  # a search ends with PATIENCE x beam_size hypotheses; 99 % of translations equal ours (1.0: 98 %)
-MAX_BEGINNINGS = 1  # of a translation with a prefix; each is continued by a search
+# Behind a prefix, each of beam_size / ALTERNATIVE_BEAM first tokens is continued with a beam of this size.
+ALTERNATIVE_BEAM = 2
+MIN_PROBABILITY = 1e-9  # of a token other than EOS, since float32 rounds that of EOS to 1
 # The comparison of a converted model with our own search, in the model's folder.
 CHECK_FILE = "check.json"
 MAX_LOOPS = 0.02  # maximum share of sentences with loops; each loop needs a second search
@@ -168,25 +171,60 @@ class CTranslate2Engine:
     def _complete(self, request: Request, config: DecodeConfig, n_best: int) -> NBestLists:
         """Search for translations that begin with prefixes."""
         prefixes = cast(PrefixFilter, request.token_filter).prefixes
+        free = [i for i, prefix in enumerate(prefixes) if not prefix]
+        n_best_lists: NBestLists = [[] for _ in prefixes]
+        if free:
+            found = next(self.search([request.select(free)], config, n_best))
+            for i, best in zip(free, found, strict=True):
+                n_best_lists[i] = best
 
         def forced(places: Sequence[int], rows: Sequence[Sequence[int]]) -> list[Logits]:
             return self._logits([request.sources[i] for i in places], rows)
 
         with phase("search"):
-            begun = beginnings(prefixes, request.limits, MAX_BEGINNINGS, forced)
-            rows = [(i, each) for i, its in enumerate(begun) for each in its]
-            places = [i for i, _ in rows]
-            starts = [each for _, each in rows]
-            of_rows = Request(
-                *([column[i] for i in places] for column in request[:3])  # type: ignore[arg-type]
-            )
-            jobs = self._start(of_rows.sources, max(of_rows.limits), config, starts)
-            results = self._results(of_rows, jobs, config, starts)
-            ranked = self._rank(of_rows, results, config, n_best, starts)
-        n_best_lists: NBestLists = [[] for _ in request.texts]
+            begun = beginnings(prefixes, request.limits, n_best, forced)
+            places = [i for i, its in enumerate(begun) for _ in its]
+            rows = [list(each.tokens) for its in begun for each in its]
+            ranked = self._continued(request.select(places), rows, config, n_best)
         for i, best in zip(places, ranked, strict=True):
             n_best_lists[i] = sorted([*n_best_lists[i], *best], key=lambda each: -each.score)
         return [best[:n_best] for best in n_best_lists]
+
+    def _continued(
+        self, request: Request, rows: list[list[int]], config: DecodeConfig, n_best: int
+    ) -> NBestLists:
+        """Continue the first tokens of each sentence's translation."""
+        jobs = self._translator.translate_batch(
+            self._sources(request.sources),
+            self._targets(request.sources, rows),
+            beam_size=min(ALTERNATIVE_BEAM, config.beam_size),
+            num_hypotheses=math.ceil(config.beam_size / ALTERNATIVE_BEAM),
+            return_alternatives=True,  # otherwise, CTranslate2 computes the given tokens one after the other
+            length_penalty=0,
+            return_scores=True,
+            max_input_length=0,
+            max_decoding_length=max(request.limits) + self._tags,
+            min_decoding_length=0,
+            suppress_sequences=[[str(PAD)], [str(BOS)], [str(UNK)]],
+            no_repeat_ngram_size=config.no_repeat_ngram,
+            asynchronous=True,
+        )
+        # CTranslate2 adds at least one token, and its probabilities are those without EOS.
+        forced = self.log_probs(request.sources, rows)
+        log_probs: list[dict[Pieces, float]] = []
+        unscored: list[tuple[int, Pieces]] = []
+        for i, (limit, job) in enumerate(zip(request.limits, jobs, strict=True)):
+            result = job.result()
+            *before, end = forced[i]
+            log_probs.append({tuple(map(str, rows[i])): sum(forced[i])})
+            going_on = sum(before) + math.log(max(MIN_PROBABILITY, -math.expm1(end)))
+            for tagged, score in zip(result.hypotheses, result.scores, strict=True):
+                pieces = tuple(tagged[self._tags :])
+                if len(pieces) < limit and not config.no_repeat_ngram:
+                    log_probs[i][pieces] = going_on + score
+                else:
+                    unscored.append((i, pieces[:limit]))
+        return self._rank_scored(request, log_probs, unscored, config, n_best)
 
     def _logits(
         self, sources: Sequence[Sequence[int]], rows: Sequence[Sequence[int]]
@@ -211,14 +249,10 @@ class CTranslate2Engine:
         sources: Sequence[Sequence[int]],
         limit: int,
         config: DecodeConfig,
-        begun: Sequence[Beginning] = (),
     ) -> list[Any]:
-        targets = None
-        if self._tags or begun:
-            targets = self._targets(sources, [each.tokens for each in begun])
         jobs: list[Any] = self._translator.translate_batch(
             self._sources(sources),
-            targets,
+            self._targets(sources) if self._tags else None,
             beam_size=config.beam_size,
             num_hypotheses=config.beam_size,
             length_penalty=config.length_penalty,
@@ -238,7 +272,6 @@ class CTranslate2Engine:
         request: Request,
         jobs: list[Any],
         config: DecodeConfig,
-        begun: Sequence[Beginning] = (),
     ) -> list[Any]:
         """Wait for a request's results, and repeat the search for sentences with hypotheses that are too long.
 
@@ -251,8 +284,7 @@ class CTranslate2Engine:
             if limit < largest and max(map(len, result.hypotheses)) >= limit + self._tags:
                 reached.setdefault(limit, []).append(i)
         for limit, indices in reached.items():
-            starts = [begun[i] for i in indices] if begun else ()
-            again = self._start([request.sources[i] for i in indices], limit, config, starts)
+            again = self._start([request.sources[i] for i in indices], limit, config)
             for i, job in zip(indices, again, strict=True):
                 results[i] = job.result()
         return results
@@ -263,7 +295,6 @@ class CTranslate2Engine:
         results: list[Any],
         config: DecodeConfig,
         n_best: int,
-        begun: Sequence[Beginning] = (),
     ) -> NBestLists:
         """The `n_best` best hypotheses of each sentence, ranked by our score."""
         alpha = config.length_penalty
@@ -271,15 +302,24 @@ class CTranslate2Engine:
         unscored: dict[tuple[int, Pieces], None] = {}
         for i, (limit, result) in enumerate(zip(request.limits, results, strict=True)):
             log_probs.append({})
-            begun_log_prob = begun[i].log_prob if begun else 0.0  # CTranslate2 leaves it out
             for tagged, score in zip(result.hypotheses, result.scores, strict=True):
                 pieces = tagged[self._tags :]
                 # Undoes CTranslate2's division by length ^ alpha.
                 if len(pieces) < limit and not config.no_repeat_ngram:
-                    continued = score * (len(tagged) + 1) ** alpha
-                    log_probs[i][tuple(pieces)] = begun_log_prob + continued
+                    log_probs[i][tuple(pieces)] = score * (len(tagged) + 1) ** alpha
                 else:  # the score is no sum of probabilities: the limit forced the end, or n-grams were forbidden
                     unscored[i, tuple(pieces[:limit])] = None
+        return self._rank_scored(request, log_probs, list(unscored), config, n_best)
+
+    def _rank_scored(
+        self,
+        request: Request,
+        log_probs: list[dict[Pieces, float]],
+        unscored: list[tuple[int, Pieces]],
+        config: DecodeConfig,
+        n_best: int,
+    ) -> NBestLists:
+        alpha = config.length_penalty
         if unscored:
             sources = [request.sources[i] for i, _ in unscored]
             scored = self.log_probs(sources, [list(map(int, pieces)) for _, pieces in unscored])
