@@ -37,7 +37,7 @@ from transduce.tokens.vocabulary import Vocabulary
 from transduce.training.facts import Fact
 from transduce.wings.cluster import command as cluster
 from transduce.wings.completion import infilling, prefixes, typed
-from transduce.wings.completion import lines as completion_lines
+from transduce.wings.completion import lines_command as guides_command
 from transduce.wings.ct2 import opening
 from transduce.wings.documents import (
     html,
@@ -119,7 +119,7 @@ PREFIX_FILTER: Callable[[Vocabulary, Sentences, Sequence[int]], TokenFilter] = (
 INFILL: Callable[[Searcher, Sentences, NBestLists], NBestLists] = infilling.infilled
 GUIDED_LINES: Callable[
     [Iterator[str], Path | None, Path | None], tuple[Iterator[str], Iterator[Guide]]
-] = completion_lines.guided_lines
+] = guides_command.guided_lines
 OPEN_MEMORY: Callable[[str, Sequence[Direction]], TranslationMemory] = opening_memory.open_memory
 READ_GLOSSARY: Callable[[str, tuple[str, str]], list[Term]] = glossary.read_glossary
 PAPER_BLEU: Callable[[str], Callable[[Sequence[str], Sequence[str]], float]] = paper_bleu.paper_bleu
@@ -151,6 +151,10 @@ OPTIONS: list[object] = [
     *EVALUATE,
     RULES,
     FIND_TERMS,
+    PREPARE_TYPED,
+    PREFIX_FILTER,
+    INFILL,
+    GUIDED_LINES,
     OPEN_MEMORY,
     ENFORCE_TERMS,
     READ_GLOSSARY,

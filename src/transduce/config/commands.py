@@ -153,7 +153,7 @@ OPTIONS = {  # an option of a command or recipe -> the function that implements 
     "train --monolingual": f"{_WINGS}.synthetic.back_translation:with_back_translations",
     "translate --memory": f"{_WINGS}.memories.opening:open_memory",
     "translate --glossary": f"{_WINGS}.terms.glossary:read_glossary",
-    "translate --prefixes": f"{_WINGS}.completion.lines:guided_lines",
+    "translate --prefixes": f"{_WINGS}.completion.lines_command:guided_lines",
     "translate --shard": f"{_WINGS}.cluster.command:translate_in_shards",
     "translate --input": f"{_WINGS}.documents.lines_command:check_lines",
     "translate --input DOCUMENT": f"{_WINGS}.documents.translate_command:run",

@@ -17,7 +17,7 @@ from transduce.text.languages import Direction
 from transduce.tokens.normalization import composed
 
 SENTENCE_ENDS = tuple(".!?…。！？।։።؟")
-CLOSING = "\"'”“’»)]"
+QUOTE_ENDS = "\"'”“’»)]"
 
 
 class TypedText(NamedTuple):
@@ -140,7 +140,7 @@ def translated_sentences(text: str, prefix: str, direction: Direction) -> tuple[
     sources = split(text, direction.source)
     targets = split(prefix, direction.target)
     last = prefix[: targets[-1][1]] if targets else ""
-    is_ended = last != prefix and last.rstrip(CLOSING).endswith(SENTENCE_ENDS)
+    is_ended = last != prefix and last.rstrip(QUOTE_ENDS).endswith(SENTENCE_ENDS)
     complete = min(len(targets) - (not is_ended), len(sources) - 1)
     if complete < 1:
         return 0, 0

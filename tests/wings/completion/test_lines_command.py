@@ -1,4 +1,4 @@
-"""Tests of transduce/wings/completion/lines.py, by the command `transduce translate`."""
+"""Tests of transduce/wings/completion/lines_command.py, by the command `transduce translate`."""
 
 from pathlib import Path
 
