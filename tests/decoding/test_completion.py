@@ -14,6 +14,7 @@ from transduce.decoding.beam import beam_search
 from transduce.decoding.stepper import Stepper
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import (
+    TERM,
     Guide,
     MemoryMatch,
     Term,
@@ -203,6 +204,11 @@ def test_terms_and_prefix_hold_together(completing: Translator) -> None:
             ["dog sees cat"], prefixes=["Hun"], glossary=[Term("cat", "Kater")]
         )
         assert found.text.startswith("Hun") and "Kater" in found.text
+        long = "x" * (completing.limit([0, 0]) - 3)
+        [found] = completing.translate(
+            ["dog cat"], prefixes=[long], glossary=[Term("cat", "Kater")]
+        )
+        assert found.text.startswith(long) and found.flags[-1] == TERM
     with pytest.raises(UserError, match="Text 1: a suffix can't be used with a glossary"):
         completing.translate(["cat"], suffixes=["x"], glossary=[Term("cat", "Kater")])
 

@@ -50,13 +50,15 @@ def enforce(
     _check_limits(translator, sentences, constraints)
     engine = translator.engine_for("constraints")
     found = _search(translator, engine, sentences, constraints, {}, n_best)
+    # Beside a long prefix, there may be no room for the terms.
+    lacking = [i for i in lacking if complete[i] or found[i]]
+    missed = set(constraints).difference(lacking)
     merged = {i: translator.by_risk(_merged(complete[i], found[i], n_best)) for i in lacking}
     changed = {i: n_best_lists[i][0] for i in lacking if n_best_lists[i][0] not in complete[i]}
-    missed: set[int] = set()
     if changed and "attention" in engine.supports:
         added = _added(translator, engine, sentences, matches, changed, merged)
         again = _without_rivals(translator, engine, sentences, matches, constraints, added, n_best)
-        missed = added.keys() - again.keys()
+        missed |= added.keys() - again.keys()
         merged |= {i: again.get(i, n_best_lists[i]) for i in added}
     return [merged.get(i, each) for i, each in enumerate(n_best_lists)], missed
 
