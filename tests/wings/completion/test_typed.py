@@ -1,5 +1,7 @@
 """Tests of transduce/wings/completion/typed.py, with a model whose training masked placeholders."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -95,6 +97,10 @@ PREFIXES = [
     "zu. fe",
     "zu. fe. x",
     "{0} ",
+    "zu{0}",
+    "zu {0}, {0} %s",
+    "({0}",
+    '"%s" ',
     "%s ya",
 ]
 
@@ -118,6 +124,15 @@ def test_a_typed_placeholder_is_that_of_the_source(translator: Translator) -> No
     [found] = translator.translate(["ka lo {0}"], prefixes=["{0} f"])
     assert found.text.startswith("{0} f") and found.text.count("{0}") == 1
     assert "placeholders" not in found.flags
+
+
+def test_parts_of_a_long_sentence_begin_and_end_as_typed(translator: Translator) -> None:
+    short = replace(translator, max_length=8)
+    guide = Guide(prefix="fe z", suffix=" ga.")
+    [found] = short.translate(
+        ["ka lo mi nu re " * 4], prefixes=["fe z"], suffixes=[" ga."], sentences=True
+    )
+    assert guide.fits(found.text) and "split" in found.flags
 
 
 @settings(max_examples=15)
