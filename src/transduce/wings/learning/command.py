@@ -1,5 +1,6 @@
 """`transduce learn`, `transduce versions` and `transduce rollback`."""
 
+import sys
 import time
 from pathlib import Path
 
@@ -7,6 +8,8 @@ from transduce.commands.recipes import Files
 from transduce.system.console import count, log, print_table
 from transduce.system.errors import UserError
 from transduce.wings.learning.versions import Versions
+
+NOT_USED = 1  # exit status if the new version is no better
 
 
 def learn(
@@ -21,7 +24,8 @@ def learn(
     """Train a new version of a model on corrections, and use it if it is better.
 
     A fifth of the corrections is kept for a test. The new version replaces the model, also on a server, if it
-    translates these significantly better, and the model's own validation text not significantly worse.
+    translates these significantly better, and the model's own validation text not significantly worse; otherwise, the
+    exit status is 1.
 
     Args:
         model: A model folder.
@@ -33,7 +37,9 @@ def learn(
     from transduce.wings.learning.learning import learn as run
 
     _check_memory(memory)
-    run(model, memory, options={"train.minutes": minutes}, remember=remember, owner=owner)
+    options = {"train.minutes": minutes}
+    if not run(model, memory, options=options, remember=remember, owner=owner):
+        sys.exit(NOT_USED)
 
 
 def versions(model: Path, /, *, memory: Path | None = None) -> None:
@@ -44,7 +50,16 @@ def versions(model: Path, /, *, memory: Path | None = None) -> None:
         memory: A database of corrections: also show how many corrections a version has learnt that were deleted there.
     """
     known = Versions(model)
-    rows = [("version", "made", "from", "corrections", "chrF on them", "chrF on general text", "")]
+    headings = (
+        "version",
+        "made",
+        "from",
+        "corrections",
+        "chrF on them",
+        "chrF on general text",
+        "",
+    )
+    rows: list[tuple[str, ...]] = [headings]
     if 1 in known.numbers:
         rows.append(("1", "", "", "", "", "", "in use" if known.current == 1 else ""))
     present = _numbers(memory) if memory else None

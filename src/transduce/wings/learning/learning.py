@@ -21,29 +21,14 @@ from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.system.files import write_text
 from transduce.text.languages import Direction
-from transduce.text.pairs import Origin, Pair, spread
+from transduce.text.pairs import Pair, spread
+from transduce.wings.learning.corrections import MIN_NEW, Correction, corrections_of
 from transduce.wings.learning.versions import Versions
-from transduce.wings.memories.database import Database, Unit
-from transduce.wings.memories.similarity import form, number_of
+from transduce.wings.memories.database import Database
 
-HELD_BACK = 5  # one correction of so many is for the test
-MIN_NEW = 100
 GENERAL_TESTED = 300  # pairs
 SIGNIFICANT = 0.05
 NEXT = "next"  # the folder of a version that is being made
-
-
-class Correction(NamedTuple):
-    """A correction that a model can learn."""
-
-    direction: Direction
-    unit: Unit
-
-    @property
-    def pair(self) -> Pair:
-        """The correction as a pair of texts."""
-        source, target, *_ = self.unit
-        return Pair(source, target, Origin(self.unit.origin, 0), str(self.direction))
 
 
 class Verdict(NamedTuple):
@@ -97,15 +82,14 @@ def learn(
         begun = versions.current
         before = versions.path(begun)
         known = versions.learnt(begun)
-        corrections = _corrections(Database(memory), directions, owner)
+        corrections = corrections_of(Database(memory), directions, owner)
         gone = known - {each.unit.number for each in corrections}
         if gone:
             log(
                 f"Warning: version {begun} has learnt {count(len(gone), 'correction')} that the memory lacks now."
             )
-        tested = [each for each in corrections if _is_tested(each.unit)]
-        others = (each for each in corrections if not _is_tested(each.unit))
-        new = [each for each in others if each.unit.number not in known]
+        tested = [each for each in corrections if each.is_tested]
+        new = [each for each in corrections if each.is_new(known)]
         if len(new) < MIN_NEW or len(tested) < MIN_TESTED_SENTENCES:
             raise UserError(
                 f"{memory} has {count(len(new), 'correction')} that {model} has not learnt, and {len(tested):,} "
@@ -136,21 +120,6 @@ def learn(
             f"{model} is version {number} now. `transduce rollback {model}` goes back to version {begun}."
         )
         return True
-
-
-def _corrections(memory: Database, directions: Sequence[Direction], owner: str) -> list[Correction]:
-    """The accepted corrections of an owner, or of all."""
-    by_name = {str(each): each for each in directions}
-    return [
-        Correction(by_name[name], unit)
-        for name, its_owner, unit in memory.units()
-        if name in by_name and unit.is_correction and owner in ("", its_owner)
-    ]
-
-
-def _is_tested(unit: Unit) -> bool:
-    """Whether a correction is for the test: always the same ones, and all of a source together."""
-    return number_of(form(unit.source)) % HELD_BACK == 0
 
 
 def _train(
