@@ -11,8 +11,17 @@ from transduce.config.schema import ModelConfig, ModelOptions, RunConfig
 from transduce.config.settings import Settings
 from transduce.decoding import torch_engine
 from transduce.decoding.registry import OpenEngine
-from transduce.decoding.translator import EnforceTerms
-from transduce.decoding.types import Term, TermFinder, TranslationMemory
+from transduce.decoding.searcher import Searcher
+from transduce.decoding.translator import EnforceTerms, PrepareTyped
+from transduce.decoding.types import (
+    Guide,
+    NBestLists,
+    Sentences,
+    Term,
+    TermFinder,
+    TokenFilter,
+    TranslationMemory,
+)
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model.transformer import Transformer
 from transduce.preparation.copies import MakeCopies
@@ -25,8 +34,11 @@ from transduce.text.pair_batch import TextColumn
 from transduce.text.pairs import Origin
 from transduce.text.rules import MoreRules, Rules
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.vocabulary import Vocabulary
 from transduce.training.facts import Fact
 from transduce.wings.cluster import command as cluster
+from transduce.wings.completion import infilling, prefixes, typed
+from transduce.wings.completion import lines as completion_lines
 from transduce.wings.ct2 import opening
 from transduce.wings.documents import (
     html,
@@ -102,6 +114,14 @@ EVALUATE: list[Callable[[Evaluation], None]] = [
 RULES: Callable[[Rules, Sequence[Sequence[str]]], MoreRules] = more_rules.MoreRules
 FIND_TERMS: Callable[[Sequence[Term], str], TermFinder] = glossary.Glossary
 ENFORCE_TERMS: EnforceTerms = enforce.enforce
+PREPARE_TYPED: PrepareTyped = typed.typed_texts
+PREFIX_FILTER: Callable[[Vocabulary, Sentences, Sequence[int]], TokenFilter] = (
+    prefixes.prefix_filter
+)
+INFILL: Callable[[Searcher, Sentences, NBestLists], NBestLists] = infilling.infilled
+GUIDED_LINES: Callable[
+    [Iterator[str], Path | None, Path | None], tuple[Iterator[str], Iterator[Guide]]
+] = completion_lines.guided_lines
 OPEN_MEMORY: Callable[[str, Sequence[Direction]], TranslationMemory] = opening_memory.open_memory
 READ_GLOSSARY: Callable[[str, tuple[str, str]], list[Term]] = glossary.read_glossary
 PAPER_BLEU: Callable[[str], Callable[[Sequence[str], Sequence[str]], float]] = paper_bleu.paper_bleu

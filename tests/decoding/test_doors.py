@@ -13,7 +13,13 @@ from models import make_model
 from servers import store_of
 from transduce.config.schema import PLACEHOLDER_TOKENS
 from transduce.decoding.loading import load
-from transduce.decoding.types import MemoryMatch, TranslationMemory, TranslationOptions
+from transduce.decoding.types import (
+    Guide,
+    Guides,
+    MemoryMatch,
+    TranslationMemory,
+    TranslationOptions,
+)
 from transduce.tokens.vocabulary import MATCH_MARK
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.service import Order, Service
@@ -37,7 +43,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-def served(model: Path, texts: list[str], memory: TranslationMemory | None = None) -> list[str]:
+def served(
+    model: Path,
+    texts: list[str],
+    memory: TranslationMemory | None = None,
+    guides: Guides = None,
+) -> list[str]:
     """What a server answers."""
     translator = load(model, engine="torch")
 
@@ -48,7 +59,8 @@ def served(model: Path, texts: list[str], memory: TranslationMemory | None = Non
         try:
             order = Order(TranslationOptions(sentences=True, translation_memory=memory))
             async with service.store.open([route]) as [opened]:
-                return [each.text for each in await service.translate(texts, opened, order)]
+                found = await service.translate(texts, opened, order, guides=guides)
+                return [each.text for each in found]
         finally:
             await service.batcher.stop()
 
@@ -113,3 +125,24 @@ def test_library_and_server_use_similar_texts_alike(ending, model):
         for text, out in zip(texts, guided, strict=True)
     )
     assert served(model, texts, Similar()) == guided
+
+
+def test_doors_continue_prefixes_alike(model, tmp_path, capsys):
+    texts = ["ka lo mi", "ka {0} lo", "nu so. ti va ka. re!", "%s", "lo"]
+    prefixes = ["xü", "zu {0", "po ya. d", "z", ""]
+    suffixes = ["", "", "", "", " ga"]
+    guides = [Guide(prefix=a, suffix=b) for a, b in zip(prefixes, suffixes, strict=True)]
+    in_python = [
+        each.text
+        for each in load(model, engine="torch").translate(
+            texts, prefixes=prefixes, suffixes=suffixes, sentences=True
+        )
+    ]
+    assert all(guide.fits(text) for guide, text in zip(guides, in_python, strict=True))
+    assert served(model, texts, guides=guides) == in_python
+    for name, lines in (("in", texts), ("begins", prefixes), ("ends", suffixes)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    arguments = ["translate", model, "--engine", "torch", "--sentences", "--input", tmp_path / "in"]
+    files = ["--prefixes", tmp_path / "begins", "--suffixes", tmp_path / "ends"]
+    status, output, _ = run(capsys, *arguments, *files)
+    assert status == 0 and output.split("\n")[:-1] == in_python

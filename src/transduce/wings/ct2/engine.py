@@ -13,7 +13,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from transduce.system.cache import remembered_digest
 from transduce.system.errors import UserError
 from transduce.system.files import verify
 from transduce.system.profiling import phase
+from transduce.wings.completion.prefixes import PrefixFilter
+from transduce.wings.ct2.beginnings import Beginning, Logits, beginnings
 from transduce.wings.ct2.registers import use_wide_registers
 from transduce.wings.formats import max_positions
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from transduce.decoding.types import Weights
 
 PATIENCE = 1.25  # a search ends with PATIENCE x beam_size hypotheses; 99 % of translations equal ours (1.0: 98 %)
+MAX_BEGINNINGS = 1  # of a translation with a prefix; each is continued by a search
 # The comparison of a converted model with our own search, in the model's folder.
 CHECK_FILE = "check.json"
 MAX_LOOPS = 0.02  # maximum share of sentences with loops; each loop needs a second search
@@ -117,6 +120,7 @@ class CTranslate2Engine:
         features: set[Feature] = (
             {"attention", "positions"} if config.positions == "learned" else {"attention"}
         )
+        features.add("prefixes")
         self.supports = frozenset(features)
         self.weight_bytes = (folder / "model.bin").stat().st_size
         self._d_model = config.d_model
@@ -148,6 +152,9 @@ class CTranslate2Engine:
         self, requests: Sequence[Request], config: DecodeConfig, n_best: int
     ) -> Iterator[NBestLists]:
         """Search with CTranslate2, and rank the hypotheses by our own score."""
+        if any(request.token_filter for request in requests):
+            yield from (self._complete(request, config, n_best) for request in requests)
+            return
         with phase("search"):
             jobs = [
                 self._start(request.sources, max(request.limits), config) for request in requests
@@ -158,12 +165,60 @@ class CTranslate2Engine:
                 n_best_lists = self._rank(request, results, config, n_best)
             yield n_best_lists
 
+    def _complete(self, request: Request, config: DecodeConfig, n_best: int) -> NBestLists:
+        """Search for translations that begin with prefixes."""
+        prefixes = cast(PrefixFilter, request.token_filter).prefixes
+
+        def forced(places: Sequence[int], rows: Sequence[Sequence[int]]) -> list[Logits]:
+            return self._logits([request.sources[i] for i in places], rows)
+
+        with phase("search"):
+            begun = beginnings(prefixes, request.limits, MAX_BEGINNINGS, forced)
+            rows = [(i, each) for i, its in enumerate(begun) for each in its]
+            places = [i for i, _ in rows]
+            starts = [each for _, each in rows]
+            of_rows = Request(
+                *([column[i] for i in places] for column in request[:3])  # type: ignore[arg-type]
+            )
+            jobs = self._start(of_rows.sources, max(of_rows.limits), config, starts)
+            results = self._results(of_rows, jobs, config, starts)
+            ranked = self._rank(of_rows, results, config, n_best, starts)
+        n_best_lists: NBestLists = [[] for _ in request.texts]
+        for i, best in zip(places, ranked, strict=True):
+            n_best_lists[i] = sorted([*n_best_lists[i], *best], key=lambda each: -each.score)
+        return [best[:n_best] for best in n_best_lists]
+
+    def _logits(
+        self, sources: Sequence[Sequence[int]], rows: Sequence[Sequence[int]]
+    ) -> list[Logits]:
+        """The logits of each token of the rows (tokens, v), given the tokens before it."""
+        results = self._translator.translate_batch(
+            self._sources(sources),
+            self._targets(sources, [row[:-1] for row in rows]),
+            beam_size=1,
+            return_logits_vocab=True,
+            max_input_length=0,
+            max_decoding_length=max(map(len, rows)) + self._tags,
+            min_decoding_length=0,
+        )
+        return [
+            np.array([np.array(each) for each in result.logits[0][self._tags :]])
+            for result in results
+        ]
+
     def _start(
-        self, sources: Sequence[Sequence[int]], limit: int, config: DecodeConfig
+        self,
+        sources: Sequence[Sequence[int]],
+        limit: int,
+        config: DecodeConfig,
+        begun: Sequence[Beginning] = (),
     ) -> list[Any]:
+        targets = None
+        if self._tags or begun:
+            targets = self._targets(sources, [each.tokens for each in begun])
         jobs: list[Any] = self._translator.translate_batch(
             self._sources(sources),
-            self._targets(sources) if self._tags else None,
+            targets,
             beam_size=config.beam_size,
             num_hypotheses=config.beam_size,
             length_penalty=config.length_penalty,
@@ -178,7 +233,13 @@ class CTranslate2Engine:
         )
         return jobs
 
-    def _results(self, request: Request, jobs: list[Any], config: DecodeConfig) -> list[Any]:
+    def _results(
+        self,
+        request: Request,
+        jobs: list[Any],
+        config: DecodeConfig,
+        begun: Sequence[Beginning] = (),
+    ) -> list[Any]:
         """Wait for a request's results, and repeat the search for sentences with hypotheses that are too long.
 
         The first search applies the request's largest length limit to all sentences.
@@ -190,13 +251,19 @@ class CTranslate2Engine:
             if limit < largest and max(map(len, result.hypotheses)) >= limit + self._tags:
                 reached.setdefault(limit, []).append(i)
         for limit, indices in reached.items():
-            again = self._start([request.sources[i] for i in indices], limit, config)
+            starts = [begun[i] for i in indices] if begun else ()
+            again = self._start([request.sources[i] for i in indices], limit, config, starts)
             for i, job in zip(indices, again, strict=True):
                 results[i] = job.result()
         return results
 
     def _rank(
-        self, request: Request, results: list[Any], config: DecodeConfig, n_best: int
+        self,
+        request: Request,
+        results: list[Any],
+        config: DecodeConfig,
+        n_best: int,
+        begun: Sequence[Beginning] = (),
     ) -> NBestLists:
         """The `n_best` best hypotheses of each sentence, ranked by our score."""
         alpha = config.length_penalty
@@ -204,11 +271,13 @@ class CTranslate2Engine:
         unscored: dict[tuple[int, Pieces], None] = {}
         for i, (limit, result) in enumerate(zip(request.limits, results, strict=True)):
             log_probs.append({})
+            begun_log_prob = begun[i].log_prob if begun else 0.0  # CTranslate2 leaves it out
             for tagged, score in zip(result.hypotheses, result.scores, strict=True):
                 pieces = tagged[self._tags :]
                 # Undoes CTranslate2's division by length ^ alpha.
                 if len(pieces) < limit and not config.no_repeat_ngram:
-                    log_probs[i][tuple(pieces)] = score * (len(tagged) + 1) ** alpha
+                    continued = score * (len(tagged) + 1) ** alpha
+                    log_probs[i][tuple(pieces)] = begun_log_prob + continued
                 else:  # the score is no sum of probabilities: the limit forced the end, or n-grams were forbidden
                     unscored[i, tuple(pieces[:limit])] = None
         if unscored:

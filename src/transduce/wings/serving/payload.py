@@ -14,7 +14,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import Field as FormField
 from python_multipart.multipart import FormParser, parse_options_header
 
-from transduce.decoding.types import Translation
+from transduce.decoding.types import Guides, Translation, as_guides
 from transduce.system.errors import UserError
 from transduce.text.languages import LIBRETRANSLATE_CODES
 from transduce.wings.serving.languages import Detected
@@ -27,6 +27,7 @@ Code = Annotated[str, Field(max_length=MAX_NAME_CHARACTERS)]
 MODEL_HELP = "name of the model that translates; without a name: the default model; also as a header, X-Model: NAME"
 MEMORY_HELP = "use the server's translation memory, if it has one"
 GLOSSARY_HELP = "source terms and their required translations, as a JSON object"
+PREFIX_HELP = "the characters that the translation {} with; for a list q, a list"
 Fields = TypeVar("Fields", bound=BaseModel)
 JsonObject = dict[str, Any]
 
@@ -86,6 +87,8 @@ class Texts(BaseModel):
     glossary: dict[str, str] = Field({}, description=GLOSSARY_HELP)
     model: Code = Field("", description=MODEL_HELP)
     memory: bool = Field(True, description=MEMORY_HELP)
+    prefix: str | list[str] = Field("", description=PREFIX_HELP.format("begins"))
+    suffix: str | list[str] = Field("", description=PREFIX_HELP.format("ends"))
 
 
 def parse(body: bytes, content_type: str, query: bytes, depth: int) -> JsonObject:
@@ -157,7 +160,23 @@ def check_limits(asked: Texts, texts: Sequence[str], limits: Limits) -> None:
     ):
         _check_count(what, count, limit)
     check_characters("text", texts, limits.characters)
+    check_characters(
+        "prefix or suffix", [*as_texts(asked.prefix), *as_texts(asked.suffix)], limits.characters
+    )
     check_glossary(asked.glossary, limits)
+
+
+def as_texts(field: str | list[str]) -> list[str]:
+    """The texts of a field; none if it is empty."""
+    return field if isinstance(field, list) else [field] if field else []
+
+
+def guides(asked: Texts, texts: Sequence[str]) -> Guides:
+    """What the clients say about the translations. Raises UserError unless they are as many as the texts."""
+    found = as_guides(len(texts), as_texts(asked.prefix), as_texts(asked.suffix))
+    if found and asked.format == "html":
+        raise UserError("A prefix or a suffix can't be used with HTML.", "Send the text as text.")
+    return found
 
 
 def check_glossary(glossary: Mapping[str, str], limits: Limits) -> None:
