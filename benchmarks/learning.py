@@ -3,8 +3,8 @@
     python benchmarks/learning.py MODEL CORRECTIONS SOURCE [--clients 64] [--seconds 20] [--minutes 1]
 
 CORRECTIONS is a .tsv file in the model's direction, whose pairs become accepted corrections. Every line of SOURCE is a
-request. First `transduce learn --minutes` runs alone. Then clients send requests to a server of the model for --seconds,
-and again while `transduce learn` runs with the lowest priority, as `serve --learn` starts it, until it ends. Prints the
+request. First `transduce learn --minutes` runs alone. Then clients send requests to a server of the model for --seconds
+and, while `transduce learn` runs with the lowest priority, as `serve --learn` starts it, until it ends. Prints the
 seconds of both learning steps, the median and the 99th percentile of the latencies, their ratios, and how many requests
 were not answered with status 200.
 """
