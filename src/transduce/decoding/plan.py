@@ -315,7 +315,6 @@ class Plan:
         self, masked: Masked, spell: Callable[[str], str], in_parts: bool, guide: Guide
     ) -> _Part:
         source = original(masked, spell)
-        raw = Masked(source, ())  # whose translation surely has the given characters
         # Each branch of a message would need its own translation.
         has_branches = any(WITH_BRANCHES.match(mark.opening) for mark in masked.words)
         branched = (LOST,) if has_branches else ()
@@ -323,8 +322,11 @@ class Plan:
             words = (mark.opening for mark in masked.words if any(map(str.isalpha, mark.opening)))
             is_foreign = self._symbols and any(map(self._symbols.fullmatch, words))
             return _Part(source, guide, [], (UNTRANSLATED,) if is_foreign else branched)
-        last = raw if guide.is_typed else without_words(masked, spell)
-        forms = [self._with_tokens(masked), last] if masked.words else [masked]
+        forms = [masked]
+        if masked.words:
+            # The translation of the raw text surely has the given characters.
+            last = Masked(source, ()) if guide.is_typed else without_words(masked, spell)
+            forms = [self._with_tokens(masked), last]
         # A form may be too long, since placeholders and characters can't be cut.
         if len(forms) > 1 or in_parts:
             forms = [form for form in forms if not self._too_long([form.text])]
