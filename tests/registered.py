@@ -24,6 +24,7 @@ from transduce.decoding.types import (
 )
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model.transformer import Transformer
+from transduce.preparation.copies import MakeCopies
 from transduce.preparation.prepared import Prepared
 from transduce.system.profiling import Profile
 from transduce.text import jsonl, tsv
@@ -51,6 +52,7 @@ from transduce.wings.documents import (
     xliff,
 )
 from transduce.wings.export import onnx_engine
+from transduce.wings.memories import copying
 from transduce.wings.memories import opening as opening_memory
 from transduce.wings.pretrained import extending, low_rank
 from transduce.wings.rules import corpus_faults, more_rules
@@ -140,7 +142,9 @@ REMEMBER_DIRECTIONS: Callable[[Settings, Path, Path, Sequence[str], Sequence[str
 FAULTS_OF_CORPUS: Callable[[Sequence[TextColumn], Sequence[Origin]], Iterator[str]] = (
     corpus_faults.faults_of_corpus
 )
+MAKE_COPIES: list[MakeCopies] = [copying.pairs_with_matches]
 OPTIONS: list[object] = [
+    *MAKE_COPIES,
     EXTEND_IMPORTED,
     FAULTS_OF_CORPUS,
     LOW_RANK,

@@ -1,6 +1,7 @@
 """Python, the command line, the server and a document give the same translations for the same texts."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import polib
@@ -12,7 +13,14 @@ from models import make_model
 from servers import store_of
 from transduce.config.schema import PLACEHOLDER_TOKENS
 from transduce.decoding.loading import load
-from transduce.decoding.types import Guide, Guides, TranslationOptions
+from transduce.decoding.types import (
+    Guide,
+    Guides,
+    MemoryMatch,
+    TranslationMemory,
+    TranslationOptions,
+)
+from transduce.tokens.vocabulary import MATCH_MARK
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.service import Order, Service
 from variants import slow
@@ -28,11 +36,19 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that was trained on masked placeholders."""
     folder = tmp_path_factory.mktemp("doors") / "model"
     return make_model(
-        folder, {"data.placeholders": "masked"}, placeholder_tokens=PLACEHOLDER_TOKENS
+        folder,
+        {"data.placeholders": "masked"},
+        placeholder_tokens=PLACEHOLDER_TOKENS,
+        marks=[MATCH_MARK],
     )
 
 
-def served(model: Path, texts: list[str], guides: Guides = None) -> list[str]:
+def served(
+    model: Path,
+    texts: list[str],
+    memory: TranslationMemory | None = None,
+    guides: Guides = None,
+) -> list[str]:
     """What a server answers."""
     translator = load(model, engine="torch")
 
@@ -41,7 +57,7 @@ def served(model: Path, texts: list[str], guides: Guides = None) -> list[str]:
         route = service.catalogues.default.route("en", "de")
         service.batcher.start()
         try:
-            order = Order(TranslationOptions(sentences=True))
+            order = Order(TranslationOptions(sentences=True, translation_memory=memory))
             async with service.store.open([route]) as [opened]:
                 found = await service.translate(texts, opened, order, guides=guides)
                 return [each.text for each in found]
@@ -87,6 +103,30 @@ def test_command_library_server_and_documents_translate_alike(sentences, model, 
     )
 
 
+class Similar:
+    """A memory with a similar unit for each text."""
+
+    def matches(self, texts: list[str], direction: str) -> list[tuple[MemoryMatch, ...]]:
+        assert direction == "en-de"
+        return [(MemoryMatch(f"{text} ka", f"zu {text}", 0.7, "m:1"),) for text in texts]
+
+
+@pytest.mark.parametrize("ending", ["", "\nka lo mi"], ids=["one sentence", "several sentences"])
+def test_library_and_server_use_similar_texts_alike(ending, model):
+    texts = [f"{text}{ending}" for text in TEXTS]
+    assert len({*texts}) == len(texts)
+    translator = load(model, engine="torch")
+    plain = [each.text for each in translator.translate(texts, sentences=True)]
+    found = translator.translate(texts, sentences=True, translation_memory=Similar())
+    guided = [each.text for each in found]
+    assert sum(map(str.__ne__, guided, plain)) > len(texts) / 2
+    assert all(
+        {*re.findall(r"[{%<`]\S+", text)} == {*re.findall(r"[{%<`]\S+", out)}
+        for text, out in zip(texts, guided, strict=True)
+    )
+    assert served(model, texts, Similar()) == guided
+
+
 def test_doors_continue_prefixes_alike(model, tmp_path, capsys):
     texts = ["ka lo mi", "ka {0} lo", "nu so. ti va ka. re!", "%s", "lo"]
     prefixes = ["xü", "zu {0", "po ya. d", "z", ""]
@@ -99,7 +139,7 @@ def test_doors_continue_prefixes_alike(model, tmp_path, capsys):
         )
     ]
     assert all(guide.fits(text) for guide, text in zip(guides, in_python, strict=True))
-    assert served(model, texts, guides) == in_python
+    assert served(model, texts, guides=guides) == in_python
     for name, lines in (("in", texts), ("begins", prefixes), ("ends", suffixes)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     arguments = ["translate", model, "--engine", "torch", "--sentences", "--input", tmp_path / "in"]

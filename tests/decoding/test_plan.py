@@ -110,7 +110,7 @@ def test_repeated_texts_are_planned_once_and_options_depend_on_marks():
     assert wider and any(each.align for each in wider), "tags need links"
     calls = []
 
-    def translate(some, its, numbers, guides):
+    def translate(some, its, numbers, _guides):
         calls.append((list(some), its, list(numbers)))
         return [made(f"<{text}>") for text in some]
 

@@ -105,8 +105,7 @@ def test_a_multilingual_model_keeps_the_directions_of_its_pairs(old, monkeypatch
     assert found.extend(replace(facts, languages=[]), []).languages == [["en", "de"], ["en", "fr"]]
 
 
-def test_stores_are_written_again_with_the_longer_vocabulary(old, tmp_path, monkeypatch):
-    monkeypatch.setattr(replaying, "ENCODED_TOGETHER", 7)
+def test_stores_are_written_again_with_the_longer_vocabulary(old, tmp_path):
     found = Replay.open(data_of(old))
     longer = old.tokenizer.extended(["pizza pasta fa"] * 9, 4, ["en", "de", "it"])
     store_path(tmp_path, 5).parent.mkdir(parents=True, exist_ok=True)

@@ -137,6 +137,7 @@ COMMANDS = {
     ),
 }
 OPTIONS = {  # an option of a command or recipe -> the function that implements it
+    "data.translation_memory": f"{_WINGS}.memories.copying:pairs_with_matches",
     "data.rules": f"{_WINGS}.rules.more_rules:MoreRules",
     "glossary": f"{_WINGS}.terms.glossary:Glossary",
     "glossary search": f"{_WINGS}.terms.enforce:enforce",

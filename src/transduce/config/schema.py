@@ -246,6 +246,10 @@ class DataConfig:
         "masked: one token per placeholder, no tags; auto: masked for documents, otherwise kept",
         paper="kept",
     )
+    translation_memory: bool = option(
+        False,
+        "repeat pairs with the translation of a similar source: the model learns to use a translation memory",
+    )
     vocab_size: int = option(37000, "number of tokens in each vocabulary", paper="37000", least=1)
     max_tokens: int = option(
         25000,

@@ -33,6 +33,7 @@ from transduce.inline.markup import speller
 from transduce.inline.numbers import same_numbers
 from transduce.inline.placeholder_removal import is_text, without_words
 from transduce.inline.placeholder_tokens import (
+    ANY_TOKEN,
     stray_tokens,
     with_shared_tokens,
     with_tokens,
@@ -306,14 +307,14 @@ class Plan:
         if not guide.similar:
             return guide
         pair = with_shared_tokens(guide.similar.source, guide.similar.target)
-        similar = guide.similar._replace(target=pair[1]) if pair and form.marks else None
+        fits = pair and (ANY_TOKEN.search(form.text) or not ANY_TOKEN.search(pair[1]))
+        similar = guide.similar._replace(target=pair[1]) if pair and fits else None
         return guide._replace(similar=similar)
 
     def _part(
         self, masked: Masked, spell: Callable[[str], str], in_parts: bool, guide: Guide
     ) -> _Part:
         source = original(masked, spell)
-        raw = Masked(source, ())  # whose translation surely has the given characters
         # Each branch of a message would need its own translation.
         has_branches = any(WITH_BRANCHES.match(mark.opening) for mark in masked.words)
         branched = (LOST,) if has_branches else ()
@@ -321,8 +322,11 @@ class Plan:
             words = (mark.opening for mark in masked.words if any(map(str.isalpha, mark.opening)))
             is_foreign = self._symbols and any(map(self._symbols.fullmatch, words))
             return _Part(source, guide, [], (UNTRANSLATED,) if is_foreign else branched)
-        last = raw if guide.is_typed else without_words(masked, spell)
-        forms = [self._with_tokens(masked), last] if masked.words else [masked]
+        forms = [masked]
+        if masked.words:
+            # The translation of the raw text surely has the given characters.
+            last = Masked(source, ()) if guide.is_typed else without_words(masked, spell)
+            forms = [self._with_tokens(masked), last]
         # A form may be too long, since placeholders and characters can't be cut.
         if len(forms) > 1 or in_parts:
             forms = [form for form in forms if not self._too_long([form.text])]

@@ -28,6 +28,7 @@ from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.learning import MAX_LEARNING_SENTENCES
 from transduce.tokens.normalization import common_quotes
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.vocabulary import MATCH_MARK
 
 # The sample of a large corpus has at least this many times MAX_LEARNING_SENTENCES texts.
 SAMPLE_FACTOR = 8
@@ -96,6 +97,7 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
         symbols=data.symbols,
         placeholder_tokens=PLACEHOLDER_TOKENS if data.placeholders == "masked" else "",
         languages=list(dict.fromkeys(map(target_of, data.directions))),
+        marks=[MATCH_MARK] if data.translation_memory else (),
         quotes=quotes,
     )
 

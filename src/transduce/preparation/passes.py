@@ -55,8 +55,8 @@ def checked(
 ) -> DataConfig:
     """The options `data`, in which each corpus of a multilingual model gets its languages.
 
-    `replayed` are the directions of the corpus data.replay. Raises UserError if `data` has no corpora, or has corpora
-    that can't be prepared.
+    `replayed` are the directions of the corpus data.replay or data.remember. Raises UserError if `data` has no corpora,
+    or has corpora that can't be prepared.
     """
     if not data.corpora:
         raise UserError(
@@ -94,6 +94,12 @@ def checked(
                 "Give it to `transduce train`, as the only corpus.",
             )
     _check_trees(data, tokenizer)
+    if data.translation_memory and tokenizer and not tokenizer.source.match_mark:
+        raise UserError(
+            "The vocabulary of the model has no mark for the translations of similar texts.",
+            "Train a new model with data.translation_memory.",
+            "data.translation_memory",
+        )
     for file in text_files(data):
         if file not in STANDARD_INPUT and not Path(file).exists():
             # Raises UserError now: reading a large corpus before this file could take minutes.
@@ -118,6 +124,8 @@ def _check_trees(data: DataConfig, tokenizer: Tokenizer | None) -> None:
         raise UserError(f"{files[0]} holds trees.", f"Train with {options}.")
     if data.symbols and data.augment != "none":
         raise UserError("data.symbols does not support data.augment.", "Leave data.augment out.")
+    if data.symbols and data.translation_memory:
+        raise UserError("A parser has no translation memory.", "Leave data.translation_memory out.")
     if data.symbols and not of_trees:
         log(f"{files[0]} holds no trees, so the model will not be a parser.")
 

@@ -19,6 +19,7 @@ from rich.filesize import decimal
 
 from transduce.augmentation.pairs import changes
 from transduce.config.schema import DataConfig, RunConfig
+from transduce.preparation.copies import COPYING, copies
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import read_manifest, verify
@@ -27,7 +28,7 @@ from transduce.text.languages import Direction
 from transduce.text.pairs import Origin, Pair, usable
 from transduce.text.plain import read_lines
 from transduce.tokens.mixture import Mixture, SampledMixture
-from transduce.tokens.store import StoreView, TokenStore
+from transduce.tokens.store import StoreView, TokenStore, write_store
 from transduce.tokens.tokenizer import Tokenizer
 
 LARGE_BYTES = 4 * 10**9  # the hashes of so much data take seconds to check
@@ -48,6 +49,7 @@ PREPARED = (
     "data.holdout",
     "data.directions",
     "data.temperature",
+    *COPYING,
 )
 
 
@@ -87,6 +89,20 @@ class Facts:
         return self.options.get("data.directions") or [
             str(Direction(self.source, self.target).as_codes)
         ]
+
+    def extended(self, other: "Facts", corpora: Sequence[int], factor: float = 1.0) -> "Facts":
+        """These facts with some corpora of `other`, whose weights are multiplied by `factor`."""
+
+        def chosen(values: Sequence[Any]) -> list[Any]:
+            return [values[corpus] for corpus in corpora]
+
+        return dataclasses.replace(
+            self,
+            corpora=self.corpora + chosen(other.corpora),
+            files=self.files + chosen(other.files),
+            weights=self.weights + [weight * factor for weight in chosen(other.weights)],
+            languages=self.languages + chosen(other.pair_languages),
+        )
 
 
 @dataclass(frozen=True)
@@ -237,13 +253,20 @@ def write_facts(
     number = len([*folder.glob("corpus-*")])
     every = [TokenStore(store_path(folder, corpus)) for corpus in range(number)]
     own = every[: len(data.corpora)]
+    tokenizer = Tokenizer.load(folder)
+    copied = list[int]()
+    ways = list[list[str]]()
+    for corpus, direction, pairs in copies(data, own, tokenizer):
+        write_store(store_path(folder, number + len(copied)), pairs)
+        copied.append(corpus)
+        ways.append([*direction, ONE_WAY])
     # The corpora of data.replay count, too, but those of data.remember don't: the new pairs determine the training.
     stores = own if data.remember else every
     facts = Facts(
         source=data.source,
         target=data.target,
         options={name: getattr(data, name.removeprefix("data.")) for name in PREPARED}
-        | {"data.joint": Tokenizer.load(folder).joint}
+        | {"data.joint": tokenizer.joint}
         | ({"data.licence": data.licence} if data.licence else {}),
         corpora=[list(corpus.files) for corpus in data.corpora],
         files=files,
@@ -258,6 +281,8 @@ def write_facts(
         languages=[[corpus.source, corpus.target] for corpus in data.corpora],
     )
     facts = extend(facts, every) if extend else facts
+    facts = facts.extended(facts, copied)
+    facts.languages[len(facts.languages) - len(ways) :] = ways
     check_pairs(data, [*map(len, own)], cleaning)
     (folder / FACTS_FILE).write_text(
         json.dumps(dataclasses.asdict(facts), indent=1, ensure_ascii=False), encoding="utf-8"

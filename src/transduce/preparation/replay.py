@@ -1,14 +1,12 @@
 """Repeats the corpus of an older model: to add a language (data.replay), or to fine-tune it (data.remember)."""
 
-import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transduce.config.schema import SYNTHETIC_TAG, DataConfig
 from transduce.preparation.prepared import (
@@ -22,11 +20,9 @@ from transduce.preparation.prepared import (
 from transduce.system.console import log
 from transduce.text.languages import Direction
 from transduce.text.pairs import Pair, spread
-from transduce.tokens.store import Column, Encoded, TokenStore, write_store
+from transduce.tokens.store import BLOCK, Encoded, StoreView, TokenStore, write_store
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.tokens.vocabulary import pack
 
-ENCODED_TOGETHER = 10_000  # pairs
 # A fine-tuning stores so many old pairs, or so many for each new pair if that is more. Each epoch draws other ones.
 # With 10,000 of 100,000, each was seen six times, and the model forgot the others.
 MIN_REMEMBERED = 100_000
@@ -50,18 +46,7 @@ class Old:
 
     def extended(self, facts: Facts, factor: float) -> Facts:
         """The facts of a new corpus with those of the old corpora, whose weights are multiplied by `factor`."""
-        old = self.prepared.facts
-
-        def chosen(values: Sequence[Any]) -> list[Any]:
-            return [values[corpus] for corpus in self.corpora]
-
-        return dataclasses.replace(
-            facts,
-            corpora=facts.corpora + chosen(old.corpora),
-            files=facts.files + chosen(old.files),
-            weights=facts.weights + [weight * factor for weight in chosen(old.weights)],
-            languages=facts.languages + chosen(old.pair_languages),
-        )
+        return facts.extended(self.prepared.facts, self.corpora, factor)
 
 
 @dataclass(frozen=True)
@@ -122,7 +107,7 @@ class Replay(Old):
         """Encode the corpora with an extended vocabulary, for the prepared corpus `folder`, numbered from `first`."""
         for number, store in enumerate(self.stores(), first):
             if tokenizer.is_imported:  # it keeps the ids of old texts, and decoding would lose text
-                pairs = _copied(store, np.arange(len(store)))
+                pairs = StoreView(store).blocks()
             else:
                 pairs = _encoded_again(store, self.prepared.tokenizer, tokenizer)
             write_store(store_path(folder, number), pairs)
@@ -163,7 +148,8 @@ class Remembered(Old):
         for number, store in enumerate(stores, first):
             count = math.ceil(share * len(store))
             places = np.arange(count) * len(store) // max(1, count)  # at equal distances
-            write_store(store_path(folder, number), _copied(store, places))
+            parts = np.split(places, range(BLOCK, count, BLOCK)) if count else ()
+            write_store(store_path(folder, number), map(store.encoded, parts))
 
     def extend(self, facts: Facts, stores: Sequence[TokenStore]) -> Facts:
         """Add the corpora to the facts of a new corpus with these `stores`. See OLD_TOKENS."""
@@ -183,27 +169,14 @@ def _paths(files: Iterable[str]) -> set[Path]:
 def _is_synthetic(prepared: Prepared, corpus: int) -> bool:
     """Whether the sources of a corpus are back-translations."""
     store = TokenStore(store_path(prepared.folder, corpus))
-    first = prepared.tokenizer.source.decode(_rows(store.source, np.arange(min(1, len(store)))))
-    return any(text.startswith(SYNTHETIC_TAG) for text in first)
-
-
-def _copied(store: TokenStore, places: NDArray[np.int64]) -> Iterator[Encoded]:
-    """The pairs of a store at the indices `places`."""
-    for begin in range(0, len(places), ENCODED_TOGETHER):
-        some = places[begin : begin + ENCODED_TOGETHER]
-        files, lines = np.array([store.origin(place) for place in some.tolist()]).T
-        source = pack(_rows(store.source, some))
-        target = pack(_rows(store.target, some))
-        yield Encoded(source, target, files.astype(np.int32), lines)
+    first = store.source.rows(np.arange(min(1, len(store))))
+    texts = prepared.tokenizer.source.decode([ids.tolist() for ids in first])
+    return any(text.startswith(SYNTHETIC_TAG) for text in texts)
 
 
 def _encoded_again(store: TokenStore, old: Tokenizer, new: Tokenizer) -> Iterator[Encoded]:
     """The pairs of a store, decoded and encoded with another vocabulary."""
-    for block in _copied(store, np.arange(len(store))):
+    for block in StoreView(store).blocks():
         sources = old.source.decode(block.source.lists())
         targets = old.target.decode(block.target.lists())
         yield block._replace(source=new.source.encode(sources), target=new.target.encode(targets))
-
-
-def _rows(column: Column, places: NDArray[np.int64]) -> list[list[int]]:
-    return [row.tolist() for row in column.rows(places)]

@@ -13,7 +13,7 @@ A jump is a pair that begins a file, is not 1 to 255 lines after the previous pa
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +29,7 @@ from transduce.tokens.vocabulary import Rows
 STORE_FORMAT = 2  # stores of any other format are rejected
 HEADER = "store.json"
 STRIDE = 64  # sentences from one stored start to the next
+BLOCK = 10_000  # pairs that are read together
 MAX_STEPS = 4096  # steps that are added up to find a pair's line
 NUMBER_TYPES = ("source", "target", "source_lengths", "target_lengths")  # keys of the header
 
@@ -109,6 +110,15 @@ class TokenStore:
     def __len__(self) -> int:
         return len(self.source.lengths)
 
+    def encoded(self, places: NDArray[np.int64]) -> Encoded:
+        """The pairs at the indices `places`."""
+        files, lines = np.array([self.origin(place) for place in places.tolist()]).T
+        source, target = (
+            Rows(np.concatenate(column.rows(places)), column.lengths[places].astype(np.int64))
+            for column in (self.source, self.target)
+        )
+        return Encoded(source, target, files.astype(np.int32), lines)
+
     def origin(self, i: int) -> tuple[int, int]:
         """The file number and the line number of pair `i`."""
         jump = bisect_right(self._jumps[:, 0], i) - 1  # np.searchsorted would copy the column
@@ -127,6 +137,13 @@ class StoreView(NamedTuple):
     def pairs(self) -> int:
         """The number of pairs."""
         return len(self.store)
+
+    def blocks(self, size: int = BLOCK) -> Iterator[Encoded]:
+        """All pairs, in blocks of `size`."""
+        for begin in range(0, self.pairs, size):
+            block = self.store.encoded(np.arange(begin, min(begin + size, self.pairs)))
+            sides = (block.target, block.source) if self.swapped else block[:2]
+            yield Encoded(*sides, *block[2:])
 
     @property
     def source(self) -> Column:

@@ -63,11 +63,13 @@ class Tokenizer:
         symbols: bool = False,
         placeholder_tokens: str = "",
         languages: Sequence[str] = (),
+        marks: Sequence[str] = (),
         quotes: str | None = None,
     ) -> Self:
         """Learn one joint vocabulary, or one vocabulary for each side, with at most `vocab_size` pieces each.
 
-        `languages` are the target languages of a multilingual model. Each gets a tag in the joint vocabulary.
+        `languages` are the target languages of a multilingual model. Each gets a tag in the joint vocabulary. `marks`
+        are other pieces of sources that no text contains.
 
         If `symbols` is true, the targets are linearised trees, and every tree symbol becomes a piece. `vocab_size` does
         not limit these pieces. The characters in `placeholder_tokens` are always separate pieces. Raises UserError if
@@ -77,6 +79,7 @@ class Tokenizer:
             targets_model = learn_symbols(targets)
         elif joint:
             tags = [LANGUAGE_TAG.format(language) for language in languages]
+            tags += marks
             return cls(
                 Vocabulary(
                     learn_model([sources, targets], vocab_size, kind, placeholder_tokens, tags)
@@ -85,7 +88,7 @@ class Tokenizer:
             )
         else:
             targets_model = learn_model([targets], vocab_size, kind, placeholder_tokens)
-        sources_model = learn_model([sources], vocab_size, kind, placeholder_tokens)
+        sources_model = learn_model([sources], vocab_size, kind, placeholder_tokens, marks)
         return cls(Vocabulary(targets_model), Vocabulary(sources_model), quotes)
 
     def extended(self, texts: Collection[str], extra: int, languages: Sequence[str]) -> Self:

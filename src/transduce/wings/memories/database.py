@@ -125,6 +125,23 @@ class Database:
             finally:
                 connection.rollback()
 
+    def similar(self, texts: Sequence[str], direction: str) -> list[str]:
+        """For each text, the translation of the most similar other text that everybody sees; "" if there is none."""
+        with self.reading():
+            scopes = self._scopes(direction, "")
+            return [self._of_other(text, scopes) for text in texts]
+
+    def _of_other(self, text: str, scopes: Sequence[int]) -> str:
+        normal = form(text)
+        found = (match for scope in scopes for match in self._similar(tokens(text), scope))
+        others = (match for match in found if form(match.source) != normal)
+        best = max(others, key=lambda match: match.score, default=None)
+        return best.target if best else ""
+
+    def close(self) -> None:
+        """Close this thread's connection."""
+        self._connection.close()
+
     def _scopes(self, direction: str, owner: str) -> list[int]:
         query = (
             "SELECT number FROM scopes WHERE direction = ? AND owner IN ('', ?) ORDER BY owner DESC"
