@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Self
 
@@ -30,6 +31,7 @@ REMEMBERED_PER_PAIR = 20
 OLD_TOKENS = (
     2.0  # an epoch repeats so many target tokens of old pairs for each one of the new pairs
 )
+TEXTS_READ = 100_000  # pairs whose pieces are not added to an imported vocabulary
 GENERAL_PAIRS = 500  # old validation pairs on which a fine-tuned model is measured
 
 
@@ -103,10 +105,17 @@ class Replay(Old):
             )
         return [*self.valid, *new]
 
+    def texts(self) -> Iterator[str]:
+        """Both sides of some pairs of the corpora, as the vocabulary has split them."""
+        tokenizer = self.prepared.tokenizer
+        for block in chain.from_iterable(_samples(self.stores(), TEXTS_READ)):
+            yield from tokenizer.source.decode(block.source.lists())
+            yield from tokenizer.target.decode(block.target.lists())
+
     def write_stores(self, folder: Path, first: int, tokenizer: Tokenizer) -> None:
         """Encode the corpora with an extended vocabulary, for the prepared corpus `folder`, numbered from `first`."""
         for number, store in enumerate(self.stores(), first):
-            if tokenizer.is_imported:  # it keeps the ids of old texts, and decoding would lose text
+            if tokenizer.is_imported:  # most ids of old texts stay, and decoding would lose text
                 pairs = StoreView(store).blocks()
             else:
                 pairs = _encoded_again(store, self.prepared.tokenizer, tokenizer)
@@ -144,12 +153,8 @@ class Remembered(Old):
         write_valid(folder, self.valid, GENERAL_FILE)
         stores = self.stores()
         wanted = max(MIN_REMEMBERED, REMEMBERED_PER_PAIR * pairs)
-        share = min(1.0, wanted / max(1, sum(map(len, stores))))
-        for number, store in enumerate(stores, first):
-            count = math.ceil(share * len(store))
-            places = np.arange(count) * len(store) // max(1, count)  # at equal distances
-            parts = np.split(places, range(BLOCK, count, BLOCK)) if count else ()
-            write_store(store_path(folder, number), map(store.encoded, parts))
+        for number, sample in enumerate(_samples(stores, wanted), first):
+            write_store(store_path(folder, number), sample)
 
     def extend(self, facts: Facts, stores: Sequence[TokenStore]) -> Facts:
         """Add the corpora to the facts of a new corpus with these `stores`. See OLD_TOKENS."""
@@ -160,6 +165,16 @@ class Remembered(Old):
         ]
         own = len(facts.weights)
         return self.extended(facts, OLD_TOKENS * sum(tokens[:own]) / max(1, sum(tokens[own:])))
+
+
+def _samples(stores: Sequence[TokenStore], wanted: int) -> Iterator[Iterator[Encoded]]:
+    """About `wanted` pairs of stores together, at equal distances."""
+    share = min(1.0, wanted / max(1, sum(map(len, stores))))
+    for store in stores:
+        count = math.ceil(share * len(store))
+        places = np.arange(count) * len(store) // max(1, count)
+        parts = np.split(places, range(BLOCK, count, BLOCK)) if count else ()
+        yield map(store.encoded, parts)
 
 
 def _paths(files: Iterable[str]) -> set[Path]:
