@@ -135,16 +135,16 @@ def _add(proto: ModelProto, names: Iterable[str]) -> None:
     pieces = {piece.piece: piece for piece in proto.pieces}
     is_bpe = proto.trainer_spec.model_type == TrainerSpec.BPE
     scores = {name: piece.score for name, piece in pieces.items() if piece.type == Type.NORMAL}
-    below = min(piece.score for piece in proto.pieces if is_bpe or piece.piece in scores)
+    below = min(piece.score for piece in proto.pieces) - BELOW_ALL
     for rank, name in enumerate(names):
         parts = [
             scores[name[:cut]] + scores[name[cut:]]
             for cut in range(1, len(name))
             if name[:cut] in scores and name[cut:] in scores
         ]
-        score = max(parts, default=below - BELOW_ALL) + (FAVOUR if parts else 0)
+        score = max(parts, default=below) + (FAVOUR if parts else 0)
         if is_bpe:
-            score = below - BELOW_ALL - rank
+            score = below - rank
         piece = pieces.get(name)
         if piece is None:
             proto.pieces.add(piece=name, score=score, type=Type.NORMAL)

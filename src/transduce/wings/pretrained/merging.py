@@ -97,14 +97,11 @@ def longer_pieces(
             break
         number, piece = heapq.heappop(agenda)
         count = new.counts[piece]
-        changed = (
-            {piece} if count < -number else set()
-        )  # the candidate stands too high on the agenda
+        changed = {piece} if count < -number else set()  # it stands too high on the agenda
         is_old = old.counts[piece] > part * count
         if count == -number and not is_old and piece not in used and piece not in found:
             found[piece] = None
             changed = new.use(piece, earlier)
-            old.use(piece, earlier)
     return [*found]
 
 
