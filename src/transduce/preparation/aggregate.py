@@ -117,7 +117,7 @@ def extend_vocabulary(
     """
     columns = _columns(data, corpora)
     new = [its for language, its in columns.items() if language not in known]
-    old_columns = [its for language, its in columns.items() if language in known]
+    known_columns = [its for language, its in columns.items() if language in known]
     old = tokenizer.source.size
     tagged = [
         Direction.parse(name)[0 if tokenizer.has_own_tags else 1 :] for name in data.directions
@@ -129,7 +129,7 @@ def extend_vocabulary(
         raise UserError(
             f"data.vocab_size must be at least {old + missing}: the old vocabulary and the new tags."
         )
-    texts, known_texts = (StagedTexts([*chain.from_iterable(its)]) for its in (new, old_columns))
+    texts, known_texts = (StagedTexts([*chain.from_iterable(its)]) for its in (new, known_columns))
     return tokenizer.extended(texts, extra, tags, chain(known_texts, old_texts))
 
 

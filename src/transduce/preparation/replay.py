@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Self
 
@@ -31,7 +30,6 @@ REMEMBERED_PER_PAIR = 20
 OLD_TOKENS = (
     2.0  # an epoch repeats so many target tokens of old pairs for each one of the new pairs
 )
-TEXTS_READ = 100_000  # pairs whose pieces are not added to an imported vocabulary
 GENERAL_PAIRS = 500  # old validation pairs on which a fine-tuned model is measured
 
 
@@ -106,11 +104,12 @@ class Replay(Old):
         return [*self.valid, *new]
 
     def texts(self) -> Iterator[str]:
-        """Both sides of some pairs of the corpora, as the vocabulary has split them."""
-        tokenizer = self.prepared.tokenizer
-        for block in chain.from_iterable(_samples(self.stores(), TEXTS_READ)):
-            yield from tokenizer.source.decode(block.source.lists())
-            yield from tokenizer.target.decode(block.target.lists())
+        """Both sides of the pairs of the corpora, as the vocabulary decodes them."""
+        old = self.prepared.tokenizer
+        for store in self.stores():
+            for block in StoreView(store).blocks():
+                yield from old.source.decode(block.source.lists())
+                yield from old.target.decode(block.target.lists())
 
     def write_stores(self, folder: Path, first: int, tokenizer: Tokenizer) -> None:
         """Encode the corpora with an extended vocabulary, for the prepared corpus `folder`, numbered from `first`."""
@@ -153,8 +152,12 @@ class Remembered(Old):
         write_valid(folder, self.valid, GENERAL_FILE)
         stores = self.stores()
         wanted = max(MIN_REMEMBERED, REMEMBERED_PER_PAIR * pairs)
-        for number, sample in enumerate(_samples(stores, wanted), first):
-            write_store(store_path(folder, number), sample)
+        share = min(1.0, wanted / max(1, sum(map(len, stores))))
+        for number, store in enumerate(stores, first):
+            count = math.ceil(share * len(store))
+            places = np.arange(count) * len(store) // max(1, count)  # at equal distances
+            parts = np.split(places, range(BLOCK, count, BLOCK)) if count else ()
+            write_store(store_path(folder, number), map(store.encoded, parts))
 
     def extend(self, facts: Facts, stores: Sequence[TokenStore]) -> Facts:
         """Add the corpora to the facts of a new corpus with these `stores`. See OLD_TOKENS."""
@@ -165,16 +168,6 @@ class Remembered(Old):
         ]
         own = len(facts.weights)
         return self.extended(facts, OLD_TOKENS * sum(tokens[:own]) / max(1, sum(tokens[own:])))
-
-
-def _samples(stores: Sequence[TokenStore], wanted: int) -> Iterator[Iterator[Encoded]]:
-    """About `wanted` pairs of stores together, at equal distances."""
-    share = min(1.0, wanted / max(1, sum(map(len, stores))))
-    for store in stores:
-        count = math.ceil(share * len(store))
-        places = np.arange(count) * len(store) // max(1, count)
-        parts = np.split(places, range(BLOCK, count, BLOCK)) if count else ()
-        yield map(store.encoded, parts)
 
 
 def _paths(files: Iterable[str]) -> set[Path]:
