@@ -11,7 +11,7 @@ from transduce.config.schema import ModelConfig, ModelOptions, RunConfig
 from transduce.config.settings import Settings
 from transduce.decoding import torch_engine
 from transduce.decoding.registry import OpenEngine
-from transduce.decoding.translator import EnforceTerms
+from transduce.decoding.translator import OpenGlossarySearch
 from transduce.decoding.types import Term, TermFinder, TranslationMemory
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model.transformer import Transformer
@@ -45,7 +45,7 @@ from transduce.wings.memories import opening as opening_memory
 from transduce.wings.pretrained import extending, low_rank
 from transduce.wings.rules import corpus_faults, more_rules
 from transduce.wings.synthetic import back_translation, remembering
-from transduce.wings.terms import enforce, glossary
+from transduce.wings.terms import annotating, glossary, searching
 from transduce_lab import operations, options
 from transduce_lab.comparing import evaluate_command
 from transduce_lab.families import blockwise, bytenet, convolutional, recurrent
@@ -100,8 +100,8 @@ EVALUATE: list[Callable[[Evaluation], None]] = [
     parsing.evaluate_trees,
 ]
 RULES: Callable[[Rules, Sequence[Sequence[str]]], MoreRules] = more_rules.MoreRules
-FIND_TERMS: Callable[[Sequence[Term], str], TermFinder] = glossary.Glossary
-ENFORCE_TERMS: EnforceTerms = enforce.enforce
+FIND_TERMS: Callable[[tuple[Term, ...], str], TermFinder] = glossary.open_glossary
+SEARCH_TERMS: OpenGlossarySearch = searching.TermSearch
 OPEN_MEMORY: Callable[[str, Sequence[Direction]], TranslationMemory] = opening_memory.open_memory
 READ_GLOSSARY: Callable[[str, tuple[str, str]], list[Term]] = glossary.read_glossary
 PAPER_BLEU: Callable[[str], Callable[[Sequence[str], Sequence[str]], float]] = paper_bleu.paper_bleu
@@ -122,7 +122,7 @@ REMEMBER_DIRECTIONS: Callable[[Settings, Path, Path, Sequence[str], Sequence[str
 FAULTS_OF_CORPUS: Callable[[Sequence[TextColumn], Sequence[Origin]], Iterator[str]] = (
     corpus_faults.faults_of_corpus
 )
-MAKE_COPIES: list[MakeCopies] = [copying.pairs_with_matches]
+MAKE_COPIES: list[MakeCopies] = [copying.pairs_with_matches, annotating.pairs_with_terms]
 OPTIONS: list[object] = [
     *MAKE_COPIES,
     EXTEND_IMPORTED,
@@ -136,7 +136,7 @@ OPTIONS: list[object] = [
     RULES,
     FIND_TERMS,
     OPEN_MEMORY,
-    ENFORCE_TERMS,
+    SEARCH_TERMS,
     READ_GLOSSARY,
     PAPER_BLEU,
     INFO,

@@ -22,6 +22,7 @@ from transduce.decoding.types import (
 )
 from transduce.system.errors import UserError
 from transduce.tokens.batching import batches
+from transduce.tokens.terms import annotated
 from transduce.tokens.tokenizer import Tokenizer
 
 Rows = list[list[int]]
@@ -89,7 +90,7 @@ class Searcher:
         """
         inputs = sentences.sources
         if sentences.guides:
-            inputs = list(map(self.guided, inputs, sentences.guides))
+            inputs = list(map(self.guided, inputs, sentences.texts, sentences.guides))
         lengths = [len(ids) + 1 for ids in inputs]
         config = self.config
         if constraints:
@@ -116,15 +117,23 @@ class Searcher:
                 self.progress(len(batch))
         return n_best_lists
 
-    def guided(self, source: list[int], guide: Guide) -> list[int]:
-        """What the model reads: the ids of a source, and the translation of a similar text if they fit together."""
+    def guided(self, source: list[int], text: str, guide: Guide) -> list[int]:
+        """What the model reads: the ids of a source, its terms and the translation of a similar text, if they fit."""
         vocabulary = self.tokenizer.source
-        if not (guide.similar and vocabulary.match_mark):
-            return source
-        match = vocabulary.encode([guide.similar.target]).lists()[0]
-        ids = [*source, vocabulary.match_mark, *match]
+        ids = source
+        if guide.terms:
+            tags = len(self.tokenizer.tags)
+            ids = self._fitting(
+                [*ids[:tags], *annotated(vocabulary, text, ids[tags:], guide.terms)], ids
+            )
+        if guide.similar and vocabulary.match_mark:
+            match = vocabulary.encode([guide.similar.target]).lists()[0]
+            ids = self._fitting([*ids, vocabulary.match_mark, *match], ids)
+        return ids
+
+    def _fitting(self, ids: list[int], shorter: list[int]) -> list[int]:
         limits = (self.max_tokens, self.max_length)
-        return ids if all(limit is None or len(ids) <= limit for limit in limits) else source
+        return ids if all(limit is None or len(ids) <= limit for limit in limits) else shorter
 
     def by_risk(self, best: list[Hypothesis]) -> list[Hypothesis]:
         """With decode.mbr=chrf, the hypotheses with different texts, by expected chrF; otherwise, all hypotheses."""
