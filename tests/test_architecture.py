@@ -92,6 +92,7 @@ OPTIONAL = {
     "py3langid",
     "pymarian",
     "sentencex",
+    "simplemma",
     "starlette",
     "transformers",
     "uvicorn",

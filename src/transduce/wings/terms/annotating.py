@@ -16,7 +16,7 @@ from transduce.tokens.vocabulary import Vocabulary, pack
 from transduce.wings.terms.lemmas import Lemmas
 from transduce.wings.terms.lexicon import Lexicon, Word, Words, words_in
 
-MAX_PAIRS = 500_000  # more pairs are not aligned, since a model learns from fewer copies
+MAX_ALIGNED_PAIRS = 500_000  # more pairs are not aligned, since a model learns from fewer copies
 PHRASE_SHARE = 0.5  # of neighbouring words with neighbouring translations, one term is made
 
 
@@ -27,12 +27,12 @@ def pairs_with_terms(
 
     The words of each pair are drawn from its line number.
     """
-    log(f"Aligning the words of {count(min(pairs.pairs, MAX_PAIRS), 'pair')} {direction} …")
+    log(f"Aligning the words of {count(min(pairs.pairs, MAX_ALIGNED_PAIRS), 'pair')} {direction} …")
     both = [
         (tokenizer.source, Lemmas(direction.source)),
         (tokenizer.target, Lemmas(direction.target)),
     ]
-    step = -(-pairs.pairs // MAX_PAIRS)
+    step = -(-pairs.pairs // MAX_ALIGNED_PAIRS)
     blocks = list(islice(pairs.blocks(), 0, None, step)) if step else []
 
     def words(block: Encoded) -> Iterator[tuple[Words, Words]]:
@@ -56,9 +56,10 @@ def _drawn(
     terms = list[tuple[Span, str]]()
     last: tuple[Word, Word] | None = None
     for i, j in lexicon.align(source, target):
-        word, translation = source[i], target[j]
+        word = source[i]
+        translation = target[j]
         follows = last and _follows(last[0], word) and _follows(last[1], translation)
-        last = word, translation
+        last = (word, translation)
         if follows and random.random() < PHRASE_SHARE:
             (begin, _), first = terms.pop()
             terms.append(((begin, word.span[1]), f"{first} {translation.lemma}"))

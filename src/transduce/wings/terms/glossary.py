@@ -17,6 +17,7 @@ from transduce.tokens.spans import Span
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import SPACE, Vocabulary
 from transduce.wings.terms.lemmas import Lemmas
+from transduce.wings.terms.tbx import read_tbx
 
 ASCII_BYTES = 0x80
 OPENING = "\"'/¿¡»«"  # signs that a word may follow without a space, in addition to opening brackets and dashes
@@ -43,24 +44,29 @@ class Constraint(NamedTuple):
 
 
 def read_glossary(file: str, languages: tuple[str, str]) -> list[Term]:
-    """Read terms from a bilingual file; skips blank lines. Raises UserError if a term lacks its source or target.
+    """Read terms from TBX or a bilingual file; skips blank lines. Raises UserError if a term lacks its translation.
 
     `languages` are the languages of the translation; a termbase may have more languages, or another order.
     """
-    terms = []
-    for source, target, origin, *_ in read_pairs([file], languages):
-        if bool(source.strip()) != bool(target.strip()):
-            raise UserError(
-                f"{origin.file}:{origin.line}: expected a source term and its translation."
-            )
-        if source.strip():
-            terms.append(Term(source, target))
+    is_tbx = file.lower().endswith(".tbx")
+    terms = list(read_tbx(file, languages) if is_tbx else _bilingual(file, languages))
     if not terms:
         raise UserError(
             f"{display_name(file)} has no terms.",
             "Write one in each line of a .tsv file: source, TAB, translation.",
         )
     return terms
+
+
+def _bilingual(file: str, languages: tuple[str, str]) -> Iterator[Term]:
+    """The terms of a bilingual file."""
+    for source, target, origin, *_ in read_pairs([file], languages):
+        if bool(source.strip()) != bool(target.strip()):
+            raise UserError(
+                f"{origin.file}:{origin.line}: expected a source term and its translation."
+            )
+        if source.strip():
+            yield Term(source, target)
 
 
 class _Table:
@@ -81,7 +87,9 @@ class _Table:
         words = tuple(map(self._fold, units)) if self._targets else ()
         for place, word in enumerate(words):
             for length in self._lengths.get(word, ()):
-                if target := self._targets.get(words[place : place + length]):
+                found = words[place : place + length]
+                target = self._targets.get(found)
+                if target and len(found) == length:
                     yield place, length, target
 
 
@@ -103,7 +111,8 @@ class Glossary:
         """
         fold = case_folding(language)
         # Terms with capitals match only words with these capitals.
-        exact, caseless = [_Table(str)], [_Table(fold)]
+        exact = [_Table(str)]
+        caseless = [_Table(fold)]
         if lemmas:
             exact.append(_Table(lemmas.with_capitals))
             caseless.append(_Table(lambda unit: fold(lemmas.with_capitals(unit))))

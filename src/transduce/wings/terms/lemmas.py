@@ -2,7 +2,6 @@
 
 import unicodedata
 from functools import lru_cache
-from os.path import commonprefix
 
 from transduce.system.errors import Hint, NotInstalledError
 from transduce.text.languages import main_language
@@ -53,9 +52,10 @@ class Lemmas:
             return True
         if self._knows(word) and self._knows(other):
             return False
-        plain, others = _plain(word), _plain(other)
-        stem = len(commonprefix([plain, others]))
-        return max(len(plain), len(others)) - stem <= MAX_ENDING < stem
+        shorter, longer = sorted(map(_plain, (word, other)), key=len)
+        letters = enumerate(shorter)
+        stem = next((i for i, letter in letters if letter != longer[i]), len(shorter))
+        return len(longer) - stem <= MAX_ENDING < stem
 
 
 def _plain(word: str) -> str:
