@@ -1,6 +1,7 @@
 """Tiny models of the toy language, made in a second."""
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,7 @@ def make_model(
     held_out: int = 40,
     placeholder_tokens: str = "",
     symbols: bool = False,
+    marks: Sequence[str] = (),
     updates: int = 40,
 ) -> Path:
     """The folder of a model that has begun to learn to reverse words, with weights so large that everything matters."""
@@ -78,6 +80,7 @@ def make_model(
         joint=joint,
         placeholder_tokens=placeholder_tokens,
         symbols=symbols,
+        marks=marks,
     )
     sizes = {
         "model.vocab_size": tokenizer.target.size,

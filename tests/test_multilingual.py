@@ -35,6 +35,7 @@ from transduce.text.languages import Direction, language_of, languages_of
 from transduce.text.multilingual import bilingual_corpora, directions_in, is_multilingual
 from transduce.text.pairs import by_direction, first_of_each_direction, read_pairs
 from transduce.tokens.tokenizer import LANGUAGE_TAG
+from transduce.wings.learning.versions import Versions
 from transduce.wings.phrasebook.examples import examples
 from transduce.wings.serving.api import application
 from transduce.wings.serving.keys import Keys
@@ -1124,3 +1125,23 @@ def test_an_exported_model_is_imported_with_all_directions(model, tmp_path, caps
             assert [each.text.strip() for each in found] == [each.text.strip() for each in expected]
     ours, theirs = transduce.load(model, engine="torch"), transduce.load(tmp_path / "onnx")
     assert theirs.scores.quality == ours.scores.quality != {}, "pivots are chosen by it"
+
+
+def test_a_version_learns_corrections_of_two_directions_and_keeps_all(model, tmp_path):
+    pytest.importorskip("rapidfuzz", reason="pip install 'transduce[serve]'")
+    from transduce.wings.learning.learning import learn
+    from transduce.wings.memories.database import Database, Unit
+
+    own = Path(shutil.copytree(model, tmp_path / "model"))
+    memory = Database(tmp_path / "memory.sqlite")
+    new = texts(400, 77)
+    for direction in (("en", "fr"), ("de", "fr")):
+        pairs = zip(*(new[code] for code in direction), strict=True)
+        units = [Unit(source, f"{target} {target}") for source, target in pairs]
+        memory.add(units, "-".join(direction), "anna")
+    options = {"train.steps": 60, "train.warmup": 10, "train.validate_every": 60}
+    assert learn(own, memory.path, options=options)
+    changed_model = transduce.load(own)
+    assert {*map(str, changed_model.directions)} == {*DIRECTIONS}
+    ways = Versions(own).trail()[0]
+    assert len(ways["corrections"]) > 500

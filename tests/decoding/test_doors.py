@@ -1,6 +1,7 @@
 """Python, the command line, the server and a document give the same translations for the same texts."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import polib
@@ -12,7 +13,8 @@ from models import make_model
 from servers import store_of
 from transduce.config.schema import PLACEHOLDER_TOKENS
 from transduce.decoding.loading import load
-from transduce.decoding.types import TranslationOptions
+from transduce.decoding.types import MemoryMatch, TranslationMemory, TranslationOptions
+from transduce.tokens.vocabulary import MATCH_MARK
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.service import Order, Service
 from variants import slow
@@ -28,11 +30,14 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that was trained on masked placeholders."""
     folder = tmp_path_factory.mktemp("doors") / "model"
     return make_model(
-        folder, {"data.placeholders": "masked"}, placeholder_tokens=PLACEHOLDER_TOKENS
+        folder,
+        {"data.placeholders": "masked"},
+        placeholder_tokens=PLACEHOLDER_TOKENS,
+        marks=[MATCH_MARK],
     )
 
 
-def served(model: Path, texts: list[str]) -> list[str]:
+def served(model: Path, texts: list[str], memory: TranslationMemory | None = None) -> list[str]:
     """What a server answers."""
     translator = load(model, engine="torch")
 
@@ -41,7 +46,7 @@ def served(model: Path, texts: list[str]) -> list[str]:
         route = service.catalogues.default.route("en", "de")
         service.batcher.start()
         try:
-            order = Order(TranslationOptions(sentences=True))
+            order = Order(TranslationOptions(sentences=True, translation_memory=memory))
             async with service.store.open([route]) as [opened]:
                 return [each.text for each in await service.translate(texts, opened, order)]
         finally:
@@ -84,3 +89,27 @@ def test_command_library_server_and_documents_translate_alike(sentences, model, 
         status == 0
         and [entry.msgstr for entry in polib.pofile(str(tmp_path / "out.po"))] == in_python
     )
+
+
+class Similar:
+    """A memory with a similar unit for each text."""
+
+    def matches(self, texts: list[str], direction: str) -> list[tuple[MemoryMatch, ...]]:
+        assert direction == "en-de"
+        return [(MemoryMatch(f"{text} ka", f"zu {text}", 0.7, "m:1"),) for text in texts]
+
+
+@pytest.mark.parametrize("ending", ["", "\nka lo mi"], ids=["one sentence", "several sentences"])
+def test_library_and_server_use_similar_texts_alike(ending, model):
+    texts = [f"{text}{ending}" for text in TEXTS]
+    assert len({*texts}) == len(texts)
+    translator = load(model, engine="torch")
+    plain = [each.text for each in translator.translate(texts, sentences=True)]
+    found = translator.translate(texts, sentences=True, translation_memory=Similar())
+    guided = [each.text for each in found]
+    assert sum(map(str.__ne__, guided, plain)) > len(texts) / 2
+    assert all(
+        {*re.findall(r"[{%<`]\S+", text)} == {*re.findall(r"[{%<`]\S+", out)}
+        for text, out in zip(texts, guided, strict=True)
+    )
+    assert served(model, texts, Similar()) == guided

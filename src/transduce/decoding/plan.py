@@ -33,6 +33,7 @@ from transduce.inline.markup import speller
 from transduce.inline.numbers import same_numbers
 from transduce.inline.placeholder_removal import is_text, without_words
 from transduce.inline.placeholder_tokens import (
+    ANY_TOKEN,
     stray_tokens,
     with_shared_tokens,
     with_tokens,
@@ -280,7 +281,8 @@ class Plan:
         if not guide.similar or not self._uses_tokens:
             return guide
         pair = with_shared_tokens(guide.similar.source, guide.similar.target)
-        similar = guide.similar._replace(target=pair[1]) if pair and form.marks else None
+        fits = pair and (ANY_TOKEN.search(form.text) or not ANY_TOKEN.search(pair[1]))
+        similar = guide.similar._replace(target=pair[1]) if pair and fits else None
         return guide._replace(similar=similar)
 
     def _part(

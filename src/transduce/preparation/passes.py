@@ -56,8 +56,8 @@ def checked(
 ) -> DataConfig:
     """The options `data`, in which each corpus of a multilingual model gets its languages.
 
-    `replayed` are the directions of the corpus data.replay. Raises UserError if `data` has no corpora, or has corpora
-    that can't be prepared.
+    `replayed` are the directions of the corpus data.replay or data.remember. Raises UserError if `data` has no corpora,
+    or has corpora that can't be prepared.
     """
     if not data.corpora:
         raise UserError(

@@ -64,11 +64,11 @@ def prepare(
     replay = Replay.open(data) if data.replay else None
     if replay:
         _check_replay(replay, data)
-    data = checked(data, tokenizer, replay.prepared.facts.directions if replay else ())
-    if not replay:
-        check_tags(data, tokenizer)
     remembered = Remembered.open(data) if data.remember else None
     old = replay or remembered
+    data = checked(data, tokenizer, old.prepared.facts.directions if old else ())
+    if not replay:
+        check_tags(data, tokenizer)
     if old and not (tokenizer and tokenizer.same_pieces(old.prepared.tokenizer)):
         raise UserError(
             f"{old.prepared.folder} has another vocabulary than the model to continue from.",

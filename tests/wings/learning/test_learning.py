@@ -68,6 +68,11 @@ def test_a_version_that_translates_unseen_corrections_better_is_used(
     with pytest.raises(UserError):
         learn(model, memory.path, owner="cleo")
     assert "that the memory lacks now" in capsys.readouterr().err
+    _, out, _ = run(capsys, "versions", model, "--memory", memory.path)
+    first, second = out.splitlines()[1:3]
+    assert "deleted" not in first
+    assert f"in use, has learnt {len(entry['corrections'])} deleted corrections" in second
+    assert "deleted" not in run(capsys, "versions", model)[1]
 
 
 def test_a_version_that_is_no_better_is_not_used(

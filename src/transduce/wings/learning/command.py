@@ -1,12 +1,15 @@
 """`transduce learn`, `transduce versions` and `transduce rollback`."""
 
+import sys
 import time
 from pathlib import Path
 
 from transduce.commands.recipes import Files
-from transduce.system.console import log, print_table
+from transduce.system.console import count, log, print_table
 from transduce.system.errors import UserError
 from transduce.wings.learning.versions import Versions
+
+NOT_USED = 1  # exit status if the new version is no better
 
 
 def learn(
@@ -21,7 +24,8 @@ def learn(
     """Train a new version of a model on corrections, and use it if it is better.
 
     A fifth of the corrections is kept for a test. The new version replaces the model, also on a server, if it
-    translates these significantly better, and the model's own validation text not significantly worse.
+    translates these significantly better, and the model's own validation text not significantly worse; otherwise, the
+    exit status is 1.
 
     Args:
         model: A model folder.
@@ -32,31 +36,60 @@ def learn(
     """
     from transduce.wings.learning.learning import learn as run
 
-    if not memory.is_file():
-        raise UserError(
-            f"{memory} is missing.", "`transduce serve MODEL --memory FILE` makes FILE.sqlite."
-        )
-    run(model, memory, options={"train.minutes": minutes}, remember=remember, owner=owner)
+    _check_memory(memory)
+    options = {"train.minutes": minutes}
+    if not run(model, memory, options=options, remember=remember, owner=owner):
+        sys.exit(NOT_USED)
 
 
-def versions(model: Path, /) -> None:
+def versions(model: Path, /, *, memory: Path | None = None) -> None:
     """List the versions of a model that has learnt from corrections.
 
     Args:
         model: A model folder.
+        memory: A database of corrections: also show how many corrections a version has learnt that were deleted there.
     """
     known = Versions(model)
-    rows = [("version", "made", "from", "corrections", "chrF on them", "chrF on general text", "")]
+    headings = (
+        "version",
+        "made",
+        "from",
+        "corrections",
+        "chrF on them",
+        "chrF on general text",
+        "",
+    )
+    rows: list[tuple[str, ...]] = [headings]
     if 1 in known.numbers:
         rows.append(("1", "", "", "", "", "", "in use" if known.current == 1 else ""))
+    present = _numbers(memory) if memory else None
     for entry in known.trail():
         number = str(entry.get("version", "-"))
         made = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry["time"]))
         scores = [_shown(entry.get(name)) for name in ("corrections scores", "general scores")]
-        state = entry.get("refused", "in use" if number == str(known.current) else "")
+        states = [entry["refused"]] if "refused" in entry else []
+        if "version" in entry:
+            states += ["in use"] if number == str(known.current) else []
+            deleted = known.learnt(entry["version"]) - present if present is not None else ()
+            states += [f"has learnt {count(len(deleted), 'deleted correction')}"] if deleted else []
         learnt = f"{len(entry['corrections']):,}"
-        rows.append((number, made, str(entry["from"]), learnt, *scores, state))
+        rows.append((number, made, str(entry["from"]), learnt, *scores, ", ".join(states)))
     print_table(rows)
+
+
+def _numbers(memory: Path) -> set[int]:
+    """The numbers of the corrections in a database."""
+    from transduce.wings.memories.database import Database
+
+    _check_memory(memory)
+    return {unit.number for *_, unit in Database(memory).units()}
+
+
+def _check_memory(memory: Path) -> None:
+    if not memory.is_file():
+        raise UserError(
+            f"{memory} is missing.", "`transduce serve MODEL --memory FILE` makes FILE.sqlite."
+        )
 
 
 def _shown(scores: list[float] | None) -> str:

@@ -21,23 +21,14 @@ from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.system.files import write_text
 from transduce.text.languages import Direction
-from transduce.text.pairs import spread
+from transduce.text.pairs import Pair, spread
+from transduce.wings.learning.corrections import MIN_NEW, Correction, corrections_of
 from transduce.wings.learning.versions import Versions
-from transduce.wings.memories.database import Database, Unit
-from transduce.wings.memories.similarity import form, number_of
+from transduce.wings.memories.database import Database
 
-HELD_BACK = 5  # one correction of so many is for the test
-MIN_NEW = 100
 GENERAL_TESTED = 300  # pairs
 SIGNIFICANT = 0.05
 NEXT = "next"  # the folder of a version that is being made
-
-
-class Corpus(NamedTuple):
-    """Pairs in one direction."""
-
-    sources: list[str]
-    targets: list[str]
 
 
 class Verdict(NamedTuple):
@@ -83,27 +74,22 @@ def learn(
     """Train a new version of the model at a path on the corrections of a memory, and return whether it is used now.
 
     `options` are options of the training, such as train.minutes. `remember` is text to repeat, for a model without a
-    corpus of its own. Raises UserError if there are too few new corrections, or if the model has several directions.
+    corpus of its own. Raises UserError if there are too few new corrections.
     """
     versions = Versions(model)
-    [direction, *others] = directions_of(read_config(versions.model).data)
-    if others:
-        raise UserError(
-            f"{model} translates several directions; corrections are learnt for one only.",
-            "Train a model for this direction first.",
-        )
+    directions = directions_of(read_config(versions.model).data)
     with versions.locked():
         begun = versions.current
         before = versions.path(begun)
         known = versions.learnt(begun)
-        units = _corrections(Database(memory), direction, owner)
-        gone = known - {unit.number for unit in units}
+        corrections = corrections_of(Database(memory), directions, owner)
+        gone = known - {each.unit.number for each in corrections}
         if gone:
             log(
                 f"Warning: version {begun} has learnt {count(len(gone), 'correction')} that the memory lacks now."
             )
-        tested = [unit for unit in units if _is_tested(unit)]
-        new = [unit for unit in units if not _is_tested(unit) and unit.number not in known]
+        tested = [each for each in corrections if each.is_tested]
+        new = [each for each in corrections if each.is_new(known)]
         if len(new) < MIN_NEW or len(tested) < MIN_TESTED_SENTENCES:
             raise UserError(
                 f"{memory} has {count(len(new), 'correction')} that {model} has not learnt, and {len(tested):,} "
@@ -111,12 +97,12 @@ def learn(
             )
         made = versions.folder / NEXT
         shutil.rmtree(made, ignore_errors=True)
-        _train(made, before, new, direction, options, remember)
-        verdict = _compare(before, made, tested)
+        _train(made, before, new, directions, options, remember)
+        verdict = _compare(before, made, [each.pair for each in tested])
         entry = {
             "from": begun,
             "memory": str(memory.resolve()),
-            "corrections": [unit.number for unit in new],
+            "corrections": [each.unit.number for each in new],
             **verdict.figures(),
         }
         _report(verdict, len(tested))
@@ -136,60 +122,49 @@ def learn(
         return True
 
 
-def _corrections(memory: Database, direction: Direction, owner: str) -> list[Unit]:
-    """The accepted corrections of an owner, or of all."""
-    return [
-        unit
-        for its, its_owner, unit in memory.units()
-        if its == str(direction) and unit.is_correction and owner in ("", its_owner)
-    ]
-
-
-def _is_tested(unit: Unit) -> bool:
-    """Whether a correction is for the test: always the same ones, and all of a source together."""
-    return number_of(form(unit.source)) % HELD_BACK == 0
-
-
 def _train(
     made: Path,
     before: Path,
-    new: Sequence[Unit],
-    direction: Direction,
+    new: Sequence[Correction],
+    directions: Sequence[Direction],
     options: Mapping[str, Any],
     remember: Sequence[str],
 ) -> None:
-    corpus = made.with_name(f"{NEXT}.jsonl")
-    records = (dict(zip(direction, unit[:2], strict=True)) for unit in new)
-    write_text(corpus, "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in records))
+    folder = made.with_name(f"{NEXT}-corpora")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    corpora = []
+    for direction in dict.fromkeys(each.direction for each in new):
+        file = folder / f"{direction}.jsonl"
+        texts = (each.unit[:2] for each in new if each.direction == direction)
+        records = (json.dumps(dict(zip(direction, its, strict=True))) for its in texts)
+        write_text(file, "".join(f"{record}\n" for record in records))
+        corpora.append({"files": [str(file)], **direction._asdict()})
+    more = {"data.directions": tuple(map(str, directions))} if len(directions) > 1 else {}
     log(f"Learning from {count(len(new), 'correction')}")
-    train(
-        made,
-        train=corpus,
-        source=direction.source,
-        target=direction.target,
-        init=before,
-        remember=[*remember],
-        options={"train.patience": 0, **options},  # the test decides, not an early validation
-    )
-    corpus.unlink()
+    # The test decides, not an early validation.
+    given = {"data.corpora": corpora, "train.patience": 0, **more, **options}
+    train(made, init=before, remember=[*remember], options=given)
+    shutil.rmtree(folder)
 
 
-def _compare(before: Path, after: Path, tested: Sequence[Unit]) -> Verdict:
+def _compare(before: Path, after: Path, tested: Sequence[Pair]) -> Verdict:
     data = before / DATA
-    pairs = spread(read_valid(data), GENERAL_TESTED) if (data / VALID_FILE).is_file() else []
-    corpora = [Corpus([unit.source for unit in tested], [unit.target for unit in tested])]
-    corpora.append(Corpus([pair.source for pair in pairs], [pair.target for pair in pairs]))
+    general = spread(read_valid(data), GENERAL_TESTED) if (data / VALID_FILE).is_file() else []
     outputs = []
     for folder in (before, after):
         translator = load(folder)
-        translated = translator.translate(corpora[0].sources + corpora[1].sources)
-        outputs.append([each.text for each in translated])
+        pairs = [*tested, *general]
+        if not translator.has_tags:
+            pairs = [pair._replace(direction="") for pair in pairs]
+        outputs.append([each.text for each in translator.translate_pairs(pairs)])
     size = len(tested)
     found = []
-    for corpus, part in zip(corpora, (slice(size), slice(size, None)), strict=True):
-        if corpus.sources:
+    for its, part in ((tested, slice(size)), (general, slice(size, None))):
+        if its:
             first, second = (texts[part] for texts in outputs)
-            found.append(compare(first, second, corpus.targets, ter=False)[1])
+            targets = [pair.target for pair in its]
+            found.append(compare(first, second, targets, ter=False)[1])
     return Verdict(found[0], found[1] if len(found) > 1 else None)
 
 

@@ -33,6 +33,7 @@ from transduce.wings.serving.catalogue import Catalogue, Route
 from transduce.wings.serving.corrections import Corrections
 from transduce.wings.serving.downloads import Downloads
 from transduce.wings.serving.examples import EXAMPLES, answered
+from transduce.wings.serving.idle_learning import IdleLearner
 from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.languages import codes
 from transduce.wings.serving.limits import Limits
@@ -78,9 +79,11 @@ def application(
     proxied: bool = False,
     origins: Sequence[str] = (),
     corrections: Corrections | None = None,
+    learns: bool = False,
 ) -> ASGIApp:
     """Create the server's ASGI application. `local`, `proxied` and `origins` are described at AccessControl.
 
+    `learns`: the models learn the corrections while no requests come.
     Raises UserError if two models of the same name have a common direction.
     """
     service = Service(store, limits, corrections)
@@ -88,9 +91,16 @@ def application(
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         service.batcher.start()
-        watching = asyncio.create_task(store.watch())
+        tasks = [asyncio.create_task(store.watch())]
+        if corrections and learns:
+            folders = dict.fromkeys(model.folder for model in store.models)
+            idle = service.batcher.idle_seconds
+            learner = IdleLearner([*folders], corrections.database, idle)
+            tasks.append(asyncio.create_task(learner.run()))
         yield
-        watching.cancel()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await service.batcher.stop()
 
     async def refuse(_: Request, error: Exception) -> JSONResponse:

@@ -6,6 +6,7 @@ turn, so that short requests need not wait for long requests.
 
 import asyncio
 import contextlib
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -69,6 +70,7 @@ class Batcher:
 
     def __post_init__(self) -> None:
         self.requests = 0  # number of requests in the queue
+        self._last_used = time.monotonic()
         # Sizes in tokens of the requests that wait or are being translated.
         self._sizes: list[int] = []
         self._waiting: deque[Job] = deque()
@@ -88,6 +90,10 @@ class Batcher:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def idle_seconds(self) -> float:
+        """How long nothing has been translated; 0 while requests are in the queue."""
+        return 0.0 if self.requests or self._sizes else time.monotonic() - self._last_used
 
     @property
     def tokens(self) -> int:
@@ -134,6 +140,7 @@ class Batcher:
             return [next(translations) if part.sentences else [] for part in parts]
         finally:
             self._sizes.remove(size)
+            self._last_used = time.monotonic()
             for job in jobs:
                 job.done.cancel()
             self._waiting = _unfinished(self._waiting)

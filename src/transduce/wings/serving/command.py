@@ -34,6 +34,7 @@ def serve(
     memory_limit: str = "",
     memory: str = "",
     corrections: Contributors = "keys",
+    learn: bool = False,
     show_limits: bool = False,
     limit: Files = (),
 ) -> None:
@@ -60,6 +61,8 @@ def serve(
             in the database; that of memory.tmx is memory.tmx.sqlite.
         corrections: With --memory, whose corrections are kept: of the clients with `keys`, each for its own answers; of
             `anyone`, for all answers if there are no keys; of `nobody`.
+        learn: With --memory, learn the corrections of all clients while nobody uses the server, as `transduce learn`
+            does.
         show_limits: Print all limits and exit.
         limit: Set a limit, as limits.NAME=NUMBER; --show-limits prints all limits. May be repeated.
     """
@@ -102,6 +105,10 @@ def serve(
         log(
             "Warning: with this --proxy, web pages in a browser on this machine can use the server. Give --keys, too."
         )
+    if learn and not memory:
+        raise UserError(
+            "There are no corrections to learn without a memory.", "Give --memory, too.", "learn"
+        )
     owners = Keys(keys)
     listening = _listen(host, port)  # fails before the models are loaded
     store = _store(
@@ -109,7 +116,14 @@ def serve(
     )
     kept = _corrections(memory, corrections, store) if memory else None
     app = application(
-        store, owners, limits, local=local, proxied=bool(proxy), origins=origins, corrections=kept
+        store,
+        owners,
+        limits,
+        local=local,
+        proxied=bool(proxy),
+        origins=origins,
+        corrections=kept,
+        learns=learn,
     )
     if not memory_limit:
         store.load_all()
