@@ -67,7 +67,7 @@ def test_each_hop_translates_what_the_one_before_made():
         return [Translation(f"{hop}({text})", -1.0, ()) for text in texts]
 
     found = relay(["one", "two"], ["s", "t"], options, translate)
-    into = options._replace(n_best=1, glossary=(Term("a", "a"),))
+    into = options._replace(n_best=1, glossary=(Term("a", "a"),), glossary_exact=True)
     assert calls == [("one", ["s", "t"], into), ("two", ["one(s)", "one(t)"], options)]
     assert [(each.text, each.score) for each in found] == [
         ("two(one(s))", -2.0),

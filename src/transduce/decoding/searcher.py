@@ -90,7 +90,7 @@ class Searcher:
         """
         inputs = sentences.sources
         if sentences.guides:
-            inputs = list(map(self.guided, inputs, sentences.texts, sentences.guides))
+            inputs = list(map(self.guided, inputs, sentences.guides, sentences.texts))
         lengths = [len(ids) + 1 for ids in inputs]
         config = self.config
         if constraints:
@@ -117,7 +117,7 @@ class Searcher:
                 self.progress(len(batch))
         return n_best_lists
 
-    def guided(self, source: list[int], text: str, guide: Guide) -> list[int]:
+    def guided(self, source: list[int], guide: Guide, text: str) -> list[int]:
         """What the model reads: the ids of a source, its terms and the translation of a similar text, if they fit."""
         vocabulary = self.tokenizer.source
         ids = source

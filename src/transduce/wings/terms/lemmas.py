@@ -47,8 +47,8 @@ class Lemmas:
 
     def same(self, word: str, other: str) -> bool:
         """Whether two words are forms of the same word."""
-        lemmas = {self.of(word).casefold(), self.of(other).casefold()}
-        if len(lemmas) == 1:
+        forms, others = ({each.casefold(), self.of(each).casefold()} for each in (word, other))
+        if forms & others:
             return True
         if self._knows(word) and self._knows(other):
             return False
