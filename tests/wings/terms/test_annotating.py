@@ -84,36 +84,45 @@ def rows(found: Prepared, store: int) -> list[tuple[list[int], list[int]]]:
     return [(one.tolist(), other.tolist()) for one, other in zip(*sides, strict=True)]
 
 
+def plain(found: Prepared, source: list[int]) -> list[int]:
+    """The source of a copy without its only term's translation."""
+    begin, middle, end = map(source.index, found.tokenizer.source.term_marks)
+    return source[:begin] + source[begin + 1 : middle] + source[end + 1 :]
+
+
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     return prepared(tmp_path_factory.mktemp("terms"))
 
 
 def test_a_copy_has_the_dictionary_form_of_a_translation(corpus):
-    """Behind the word that it translates; the rest of the pair is unchanged."""
+    """Behind the word that it translates. Some translations are replaced by others with the same form."""
     vocabulary = corpus.tokenizer.source
     copies = rows(corpus, 1)
     assert len(copies) == corpus.facts.pairs == len(PAIRS)
-    for (source, target), (plain, same) in zip(copies, rows(corpus, 0), strict=True):
+    replaced = 0
+    for (source, target), (usual_source, original) in zip(copies, rows(corpus, 0), strict=True):
         begin, middle, end = map(source.index, vocabulary.term_marks)
         word, lemma = vocabulary.decode([source[begin + 1 : middle], source[middle + 1 : end]])
         assert word.removesuffix("s") in THINGS and lemma in NOUNS
-        assert {lemma, PLURALS[lemma]} & {*vocabulary.decode([target])[0].split()}
-        assert source[:begin] + source[begin + 1 : middle] + source[end + 1 :] == plain
-        assert target == same
+        *before, number, form = vocabulary.decode([target])[0].split()
+        assert form == (lemma if number == "ein" else PLURALS[lemma])
+        *others, usual = vocabulary.decode([original])[0].split()
+        assert [*before, number] == others and form[-1] == usual[-1]
+        replaced += form != usual
+        assert plain(corpus, source) == usual_source
+    assert len(PAIRS) / 8 < replaced < len(PAIRS) / 2
 
 
 def test_copies_depend_on_the_corpus_alone_and_never_hold_out(tmp_path, corpus):
     again = prepared(tmp_path / "again")
     assert rows(again, 1) == rows(corpus, 1)
     found = prepared(tmp_path / "held out", holdout=40)
-    held_out = {(pair.source, pair.target) for pair in found.valid()}
-    assert held_out
-    begin, _, end = found.tokenizer.source.term_marks
-    assert len(rows(found, 1)) <= found.facts.pairs < len(PAIRS)
-    for source, target in rows(found, 1):
-        assert begin in source and end in source
-        assert target in [each for _, each in rows(found, 0)]
+    held_out = {pair.source for pair in found.valid()}
+    decode = found.tokenizer.source.decode
+    trained = {*decode([source for source, _ in rows(found, 0)])}
+    copied = {*decode([plain(found, source) for source, _ in rows(found, 1)])}
+    assert held_out and copied and copied <= trained and not copied & held_out
 
 
 def test_each_direction_has_its_copies(tmp_path):
