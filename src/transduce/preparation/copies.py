@@ -52,6 +52,7 @@ def copies(
 
 
 def _short(pairs: Iterator[Encoded], max_length: int) -> Iterator[Encoded]:
-    """The pairs whose sources have at most `max_length` tokens."""
+    """The pairs whose texts have at most `max_length` tokens."""
     for block in pairs:
-        yield block.where(block.source.lengths <= max_length)
+        source, target = (side.lengths <= max_length for side in block[:2])
+        yield block.where(source & target)

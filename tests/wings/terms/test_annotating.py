@@ -8,6 +8,7 @@ import pytest
 import torch
 
 pytest.importorskip("simplemma", reason="pip install 'transduce[terms]'")
+from transduce.config.parse import configure
 from transduce.config.schema import CorpusConfig, DataConfig, DecodeConfig, ModelConfig
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
@@ -132,6 +133,16 @@ def test_each_direction_has_its_copies(tmp_path):
     begin, middle, end = map(source.index, found.tokenizer.source.term_marks)
     texts = found.tokenizer.source.decode([source[:begin], source[middle + 1 : end], target])
     assert texts[0].startswith("er") and texts[1] in THINGS and texts[2].startswith("he")
+
+
+def test_augmentation_and_drawn_subwords_keep_the_marks(corpus):
+    options = {"data.augment": "default", "train.sample_source": 0.1}
+    drawn = corpus.drawn(configure(options))
+    drawn.plan(0, 0, budget=500, accumulate=1, seed=1)
+    marks = corpus.tokenizer.source.term_marks
+    sources = drawn.sources(np.arange(len(drawn)))
+    found = [[token for token in ids.tolist() if token in marks] for ids in sources]
+    assert found == [[]] * len(PAIRS) + [marks] * len(PAIRS)
 
 
 @pytest.fixture(scope="module")

@@ -74,6 +74,7 @@ def test_the_model_reads_the_terms_of_each_text(translator):
     found = translator.translate(TEXTS, glossary=glossary, n_best=2)
     sources = translator.encode(TEXTS)
     with_terms = 0
+    improved = 0
     for text, source, each in zip(TEXTS, sources, found, strict=True):
         matches = [
             Match((3 * place, 3 * place + 2), GLOSSARY[word])
@@ -88,15 +89,23 @@ def test_the_model_reads_the_terms_of_each_text(translator):
         if matches:
             with_terms += 1
             assert ids == annotated(translator.tokenizer.source, text, source, matches)
-        [same] = translator.translate_sentences([text], TranslationOptions(2), guides=[guide])
-        texts = [one.text for one in (same, *same.alternatives)]
-        assert [one.text for one in (each, *each.alternatives)] == texts
+        [first] = translator.translate_sentences([text], TranslationOptions(2), guides=[guide])
+        lacking = sum(not contains(first.text, match.target) for match in matches)
+        if lacking:
+            wider = translator.with_beam_size(12)
+            [first] = wider.translate_sentences([text], TranslationOptions(12), guides=[guide])
+        texts = [one.text for one in (first, *first.alternatives)]
+        assert each.text in texts or lacking
+        missed = [sum(not contains(one, match.target) for match in matches) for one in texts]
+        now = sum(not contains(each.text, match.target) for match in matches)
+        assert now == min([*missed, lacking]), "the most terms of all hypotheses"
+        improved += now < lacking
         for one in (each, *each.alternatives):
             assert all(
                 (term.state == "kept") == contains(one.text, term.target) for term in one.terms
             )
             assert (TERM in one.flags) == any(term.state == "missed" for term in one.terms)
-    assert with_terms > 4
+    assert with_terms > 4 and improved
 
 
 def test_a_text_without_terms_is_translated_as_ever(translator):

@@ -333,6 +333,8 @@ def _written(page: Document, translations: Sequence[Translation], n_best: int) -
         confidence = min(
             (each.confidence for each in ranked if each.confidence is not None), default=None
         )
-        by_text.setdefault(text, Translation(text, score, (), flags=flags, confidence=confidence))
+        terms = tuple(term for each in ranked for term in each.terms)
+        translation = Translation(text, score, (), flags=flags, confidence=confidence, terms=terms)
+        by_text.setdefault(text, translation)
     best, *others = by_text.values()
     return replace(best, alternatives=tuple(others))

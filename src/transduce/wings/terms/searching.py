@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import (
     TERM,
     Guide,
+    Hypothesis,
     Match,
     NBestLists,
     Sentences,
@@ -18,6 +20,8 @@ from transduce.decoding.types import (
 from transduce.wings.terms.enforce import enforce
 from transduce.wings.terms.glossary import Glossary, contains, open_glossary, spans_of
 from transduce.wings.terms.lemmas import Lemmas
+
+WIDER = 3  # times the beam size for sentences that lack a term
 
 
 class TermSearch:
@@ -50,10 +54,30 @@ class TermSearch:
             self.sentences = sentences._replace(guides=guides)
 
     def enforced(self, n_best_lists: NBestLists, n_best: int) -> NBestLists:
-        """The results of a constrained search for sentences that lack a term, if the model does not inflect terms."""
-        if self._lemmas:
+        """The results of a second search for sentences that lack a term.
+
+        If the model inflects terms, this search has a wider beam, and hypotheses with more terms come first. If not, it
+        is constrained.
+        """
+        if not self._lemmas:
+            return enforce(self._translator, self._matches, self.sentences, n_best_lists, n_best)
+        lacking = [i for i in self._matches if self._missed(i, n_best_lists[i][0])]
+        if not lacking:
             return n_best_lists
-        return enforce(self._translator, self._matches, self.sentences, n_best_lists, n_best)
+        silent = replace(self._translator, progress=None)
+        wider = silent.with_beam_size(WIDER * silent.config.beam_size)
+        found = wider.search(wider.engine, self.sentences.select(lacking), wider.config.beam_size)
+        lists = list(n_best_lists)
+        for i, best in zip(lacking, found, strict=True):
+            by_terms = sorted([*lists[i], *best], key=partial(self._missed, i))
+            lists[i] = by_terms[:n_best]
+        return lists
+
+    def _missed(self, sentence: int, hypothesis: Hypothesis) -> int:
+        """The number of terms of a sentence that a hypothesis lacks."""
+        [text] = self._translator.tokenizer.decode([hypothesis.tokens])
+        states = [_state(text, match.target, self._lemmas) for match in self._matches[sentence]]
+        return states.count("missed")
 
     def checked(self, sentence: int, translation: Translation) -> Translation:
         """The translation of a sentence and its alternatives, with their terms, and with TERM if they lack one."""
