@@ -64,15 +64,17 @@ def test_a_source_without_its_terms_has_the_plain_ids(vocabulary, text, data):
 
 def test_marks_stand_around_the_pieces_of_a_term():
     vocabulary = Tokenizer.train(TEXTS, TEXTS, vocab_size=335, marks=TERM_MARKS).source
-    text = "The dog, 漢é läuft."
+    text = "The dog, 漢é läuft. éa"  # é is spelt in bytes
     [ids] = vocabulary.encode([text]).lists()
-    for word in ("The", "dog", ",", "漢é", "läuft", ".", "dog, 漢é"):
+    for word in ("The", "dog", ",", "漢é", "läuft", ".", "dog, 漢é", "éa"):
         begin = text.index(word)
         found = annotated(vocabulary, text, ids, [((begin, begin + len(word)), "Hund")])
         rest, [term] = plain(found, vocabulary.term_marks)
         assert rest == ids and vocabulary.decode([term])[0].strip() == word
         middle, end = map(found.index, vocabulary.term_marks[1:])
         assert vocabulary.decode([found[middle + 1 : end]]) == ["Hund"]
+    part = annotated(vocabulary, text, ids, [((4, 5), "Hund")])
+    assert vocabulary.decode(plain(part, vocabulary.term_marks)[1])[0].strip().startswith("d")
 
 
 def test_no_text_contains_the_marks():

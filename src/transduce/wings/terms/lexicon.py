@@ -41,18 +41,18 @@ class Lexicon:
             for its in counts
         ]
         numbers = list[tuple[Row, Row]]()
-        meetings = 0
         for pair in pairs:
             source, target = (
                 np.array([known[word] for word in words if word in known], dtype=np.int32)
                 for words, known in zip(pair, content, strict=True)
             )
-            if len(source) and len(target) and meetings < MAX_MEETINGS:
+            if len(source) and len(target):
                 numbers.append((source, target))
-                meetings += len(source) * len(target)
         self.translations: dict[str, dict[str, float]] = {}
         if numbers:
-            self._learn(numbers, list(content[0]), list(content[1]))
+            meetings = sum(len(source) * len(target) for source, target in numbers)
+            some = numbers[:: meetings // MAX_MEETINGS + 1]
+            self._learn(some, list(content[0]), list(content[1]))
 
     def _learn(
         self, pairs: Sequence[tuple[Row, Row]], sources: Sequence[str], targets: Sequence[str]
