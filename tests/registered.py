@@ -12,7 +12,7 @@ from transduce.config.settings import Settings
 from transduce.decoding import torch_engine
 from transduce.decoding.registry import OpenEngine
 from transduce.decoding.searcher import Searcher
-from transduce.decoding.translator import EnforceTerms, PrepareTyped
+from transduce.decoding.translator import OpenGlossarySearch, PrepareTyped
 from transduce.decoding.types import (
     Guide,
     NBestLists,
@@ -57,7 +57,7 @@ from transduce.wings.memories import opening as opening_memory
 from transduce.wings.pretrained import extending, low_rank
 from transduce.wings.rules import corpus_faults, more_rules
 from transduce.wings.synthetic import back_translation, remembering
-from transduce.wings.terms import enforce, glossary
+from transduce.wings.terms import annotating, glossary, searching
 from transduce_lab import operations, options
 from transduce_lab.comparing import evaluate_command
 from transduce_lab.families import blockwise, bytenet, convolutional, recurrent
@@ -112,8 +112,8 @@ EVALUATE: list[Callable[[Evaluation], None]] = [
     parsing.evaluate_trees,
 ]
 RULES: Callable[[Rules, Sequence[Sequence[str]]], MoreRules] = more_rules.MoreRules
-FIND_TERMS: Callable[[Sequence[Term], str], TermFinder] = glossary.Glossary
-ENFORCE_TERMS: EnforceTerms = enforce.enforce
+FIND_TERMS: Callable[[tuple[Term, ...], str], TermFinder] = glossary.open_glossary
+SEARCH_TERMS: OpenGlossarySearch = searching.TermSearch
 PREPARE_TYPED: PrepareTyped = typed.typed_texts
 PREFIX_FILTER: Callable[[Vocabulary, Sentences, Sequence[int]], TokenFilter] = (
     prefixes.prefix_filter
@@ -142,7 +142,7 @@ REMEMBER_DIRECTIONS: Callable[[Settings, Path, Path, Sequence[str], Sequence[str
 FAULTS_OF_CORPUS: Callable[[Sequence[TextColumn], Sequence[Origin]], Iterator[str]] = (
     corpus_faults.faults_of_corpus
 )
-MAKE_COPIES: list[MakeCopies] = [copying.pairs_with_matches]
+MAKE_COPIES: list[MakeCopies] = [copying.pairs_with_matches, annotating.pairs_with_terms]
 OPTIONS: list[object] = [
     *MAKE_COPIES,
     EXTEND_IMPORTED,
@@ -160,7 +160,7 @@ OPTIONS: list[object] = [
     INFILL,
     GUIDED_LINES,
     OPEN_MEMORY,
-    ENFORCE_TERMS,
+    SEARCH_TERMS,
     READ_GLOSSARY,
     PAPER_BLEU,
     INFO,

@@ -27,7 +27,7 @@ FLOORS = [  # of the core; a wing stands above all of them
     {"commands"},
 ]
 WINGS = [  # which wing may use which: one below it
-    {"wings.formats", "wings.phrasebook", "wings.completion"},
+    {"wings.formats", "wings.ibm_model_1", "wings.phrasebook", "wings.completion"},
     {
         "wings.ct2",
         "wings.documents",
@@ -92,6 +92,7 @@ OPTIONAL = {
     "py3langid",
     "pymarian",
     "sentencex",
+    "simplemma",
     "starlette",
     "transformers",
     "uvicorn",

@@ -1,6 +1,7 @@
 """Python, the command line, the server and a document give the same translations for the same texts."""
 
 import asyncio
+import json
 import re
 from pathlib import Path
 
@@ -17,10 +18,11 @@ from transduce.decoding.types import (
     Guide,
     Guides,
     MemoryMatch,
-    TranslationMemory,
+    Term,
+    Translation,
     TranslationOptions,
 )
-from transduce.tokens.vocabulary import MATCH_MARK
+from transduce.tokens.vocabulary import MATCH_MARK, TERM_MARKS
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.service import Order, Service
 from variants import slow
@@ -39,28 +41,24 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder,
         {"data.placeholders": "masked"},
         placeholder_tokens=PLACEHOLDER_TOKENS,
-        marks=[MATCH_MARK],
+        marks=[MATCH_MARK, *TERM_MARKS],
     )
 
 
 def served(
-    model: Path,
-    texts: list[str],
-    memory: TranslationMemory | None = None,
-    guides: Guides = None,
-) -> list[str]:
+    model: Path, texts: list[str], guides: Guides = None, **options: object
+) -> list[Translation]:
     """What a server answers."""
     translator = load(model, engine="torch")
 
-    async def ask() -> list[str]:
+    async def ask() -> list[Translation]:
         service = Service(store_of(translator), Limits())
         route = service.catalogues.default.route("en", "de")
         service.batcher.start()
         try:
-            order = Order(TranslationOptions(sentences=True, translation_memory=memory))
+            order = Order(TranslationOptions(sentences=True, **options))
             async with service.store.open([route]) as [opened]:
-                found = await service.translate(texts, opened, order, guides=guides)
-                return [each.text for each in found]
+                return await service.translate(texts, opened, order, guides=guides)
         finally:
             await service.batcher.stop()
 
@@ -90,7 +88,7 @@ def test_command_library_server_and_documents_translate_alike(sentences, model, 
     )
     assert status == 0 and output.split("\n")[:-1] == in_python
 
-    assert served(model, texts) == in_python
+    assert [each.text for each in served(model, texts)] == in_python
 
     document = polib.POFile()
     document.metadata = {"Content-Type": "text/plain; charset=UTF-8"}
@@ -124,7 +122,42 @@ def test_library_and_server_use_similar_texts_alike(ending, model):
         {*re.findall(r"[{%<`]\S+", text)} == {*re.findall(r"[{%<`]\S+", out)}
         for text, out in zip(texts, guided, strict=True)
     )
-    assert served(model, texts, Similar()) == guided
+    assert [each.text for each in served(model, texts, translation_memory=Similar())] == guided
+
+
+@pytest.mark.parametrize("exact", [False, True], ids=["inflected", "exact"])
+def test_command_library_and_server_use_a_glossary_alike(exact, model, tmp_path, capsys):
+    pytest.importorskip("simplemma", reason="pip install 'transduce[terms]'")
+    terms = (Term("ka", "zu"), Term("Lo", "fe"), Term("mi", "Gabel"))
+    translator = load(model, engine="torch")
+    options = {"glossary": terms, "glossary_exact": exact}
+    found = translator.translate(TEXTS, sentences=True, **options)
+    assert {term.state for each in found for term in each.terms} >= {"missed", "kept"}
+    texts = [each.text for each in found]
+    assert texts != [each.text for each in translator.translate(TEXTS, sentences=True)]
+    assert texts != [
+        each.text
+        for each in translator.translate(
+            TEXTS, sentences=True, glossary=terms, glossary_exact=not exact
+        )
+    ]
+    answers = served(model, TEXTS, **options)
+    assert [(each.text, each.terms) for each in answers] == [
+        (each.text, each.terms) for each in found
+    ]
+    (tmp_path / "lines.txt").write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
+    (tmp_path / "terms.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in terms))
+    more = ["--glossary-exact"] if exact else []
+    status, output, _ = run(
+        capsys,
+        *["translate", model, "--engine", "torch", "--sentences", "--json", *more],
+        *["--input", tmp_path / "lines.txt", "--glossary", tmp_path / "terms.tsv"],
+    )
+    lines = list(map(json.loads, output.splitlines()))
+    assert status == 0 and [line["text"] for line in lines] == texts
+    assert [line.get("terms", []) for line in lines] == [
+        [term._asdict() for term in each.terms] for each in found
+    ]
 
 
 def test_doors_continue_prefixes_alike(model, tmp_path, capsys):
@@ -139,7 +172,7 @@ def test_doors_continue_prefixes_alike(model, tmp_path, capsys):
         )
     ]
     assert all(guide.fits(text) for guide, text in zip(guides, in_python, strict=True))
-    assert served(model, texts, guides=guides) == in_python
+    assert [each.text for each in served(model, texts, guides)] == in_python
     for name, lines in (("in", texts), ("begins", prefixes), ("ends", suffixes)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     arguments = ["translate", model, "--engine", "torch", "--sentences", "--input", tmp_path / "in"]

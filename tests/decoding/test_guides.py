@@ -30,8 +30,8 @@ def test_the_model_reads_the_translation_of_a_similar_text_behind_the_mark(trans
     vocabulary = translator.tokenizer.source
     for text, guide in zip(TEXTS, GUIDES, strict=True):
         [source], [match] = (vocabulary.encode([each]).lists() for each in (text, guide.similar[1]))
-        assert translator.guided(source, guide) == [*source, vocabulary.match_mark, *match]
-        assert translator.guided(source, Guide()) == source
+        assert translator.guided(source, guide, text) == [*source, vocabulary.match_mark, *match]
+        assert translator.guided(source, Guide(), text) == source
 
 
 def test_no_text_contains_the_mark(translator) -> None:
@@ -47,12 +47,12 @@ def test_a_similar_text_is_left_out_where_it_does_not_fit(translator) -> None:
     size = len(source) + 1 + len(match)
     for limit, expected in ((size, size), (size - 1, len(source))):
         short = replace(translator, max_length=limit)
-        assert len(short.guided(source, GUIDES[0])) == expected
+        assert len(short.guided(source, GUIDES[0], TEXTS[0])) == expected
 
 
 def test_translations_are_those_of_the_longer_sources(translator) -> None:
     sources = translator.encode(TEXTS)
-    inputs = list(map(translator.guided, sources, GUIDES))
+    inputs = list(map(translator.guided, sources, GUIDES, TEXTS))
     limits = list(map(translator.limit, sources))
     engine = translator.engine
     [best] = engine.search([Request(TEXTS, inputs, limits)], translator.config, 1)

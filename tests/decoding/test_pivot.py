@@ -76,9 +76,9 @@ def test_each_hop_translates_what_the_one_before_made():
         calls.append((hop, list(texts), its, guides))
         return [Translation(f"{hop}({text})", -1.0, ()) for text in texts]
 
-    guides = [Guide(MemoryMatch("s", "d", 0.8, "m.tsv:1"), "d"), Guide()]
+    guides = [Guide(MemoryMatch("s", "d", 0.8, "m.tsv:1"), prefix="d"), Guide()]
     found = relay(["one", "two"], ["s", "t"], options, translate, guides)
-    into = options._replace(n_best=1, glossary=(Term("a", "a"),))
+    into = options._replace(n_best=1, glossary=(Term("a", "a"),), glossary_exact=True)
     prefixes = [Guide(prefix="d"), Guide()]
     assert calls == [
         ("one", ["s", "t"], into, None),

@@ -12,7 +12,6 @@ from transduce.decoding.types import (
     DETACHED,
     EMPTY,
     LOOP,
-    TERM,
     UNTRANSLATED,
     Hypothesis,
     Sentences,
@@ -48,12 +47,12 @@ def test_of_hypotheses_with_one_text_the_best_counts(tokenizer):
     lists = [best, [Hypothesis(-0.5, cat)]]
     limits = [3, 9]
     (first, kept), (second, _) = rank(
-        sentences, lists, tokenizer, CONFIG, None, limits=limits, loops=[1], missed=[0], n_best=2
+        sentences, lists, tokenizer, CONFIG, None, limits=limits, loops=[1], n_best=2
     )
     assert (first.text, first.score, first.tokens) == ("rot Hund", -1.0, ("▁r", "ot", "▁Hund"))
     assert [(each.text, each.score) for each in first.alternatives] == [("Katze", -3.0)]
     assert kept == [best[0], best[2]]
-    assert (first.flags, first.alternatives[0].flags) == ((CUT, TERM), (TERM,))
+    assert (first.flags, first.alternatives[0].flags) == ((CUT,), ())
     assert (second.text, second.alternatives, second.flags) == ("Katze", (), (LOOP,))
     with pytest.raises(UserError, match="probabilities are not numbers"):
         list(

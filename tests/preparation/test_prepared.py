@@ -306,7 +306,7 @@ def test_facts_are_counted_over_all_stores_and_extended(corpus, tmp_path):
             "max_ratio",
             "deduplicate",
         ),
-        *("rules", "holdout", "directions", "temperature", "translation_memory"),
+        *("rules", "holdout", "directions", "temperature", "translation_memory", "terms"),
     }
     lines = (folder / "left-out.jsonl").read_text(encoding="utf-8").splitlines()
     assert lines == [

@@ -41,8 +41,8 @@ class Augmentation:
     def __call__(self, sides: Sequence[Rows], random: np.random.Generator) -> list[Rows]:
         """Change a random SHARE of the pairs. `sides` holds the ids of the sources and of the targets."""
         kept = random.random(len(sides[0].lengths)) >= SHARE
-        if self._vocabularies[0].match_mark:  # decoding would lose the mark
-            marks = sides[0].ids == self._vocabularies[0].match_mark
+        if ids := self._vocabularies[0].marks.values():  # decoding would lose the marks
+            marks = np.isin(sides[0].ids, list(ids))
             kept[np.repeat(np.arange(len(kept)), sides[0].lengths)[marks]] = True
         both = list(zip(self._vocabularies, sides, strict=True))
         texts = [vocabulary.decode(side.where(~kept).lists()) for vocabulary, side in both]

@@ -45,7 +45,7 @@ FLAG_MEANINGS = {  # flag -> the noun to count, and what is wrong with the count
     "untranslated": ("translation", "equal to the source"),
     "term": (
         "translation",
-        "without a term of the glossary, which would not have replaced a word but stood beside it",
+        "without a term of the glossary",
     ),
     "placeholders": ("translation", "without a tag or placeholder, or with a repeated one"),
     "guessed": ("translation", "with tags or placeholders at guessed positions"),
@@ -66,6 +66,7 @@ class LineFormat:
     sentences: bool = False  # a line may hold several sentences
     alignment: bool = False
     json: bool = False  # write JSON even if n_best and alignment don't need it
+    glossary_exact: bool = False  # see TranslationOptions
 
     @property
     def is_json(self) -> bool:
@@ -74,7 +75,13 @@ class LineFormat:
 
     def options(self, glossary: Sequence[Term]) -> TranslationOptions:
         """The options for `Translator.translate_lines`."""
-        return TranslationOptions(self.n_best, self.alignment, tuple(glossary), self.sentences)
+        return TranslationOptions(
+            self.n_best,
+            self.alignment,
+            tuple(glossary),
+            self.sentences,
+            glossary_exact=self.glossary_exact,
+        )
 
 
 @dataclass(frozen=True)
@@ -178,6 +185,7 @@ def translate(
     json: bool = False,
     alignment: bool = False,
     glossary: Path | None = None,
+    glossary_exact: bool = False,
     memory: str = "",
     prefixes: Path | None = None,
     suffixes: Path | None = None,
@@ -210,10 +218,12 @@ def translate(
         redo: In a bilingual document, also translate texts whose present translation nobody has approved.
         needs_review: Mark new translations in .po and .xlf files as fuzzy, or as in need of a review.
         plain: Translate the lines of a file whatever its format is.
-        json: Write a JSON object per line: text, score, tokens, alternatives, flags (reasons to check it) and
-            confidence (the probability that the translation is good).
+        json: Write a JSON object per line: text, score, tokens, alternatives, flags (reasons to check it), confidence
+            (the probability that the translation is good) and terms (those of the glossary: kept, inflected or missed).
         alignment: Write JSON with word alignments; each links the character spans of a source word and a target word.
-        glossary: A file of enforced terms; each line has a source term, a TAB and the translation of the term.
+        glossary: A file of terms; each line has a source term, a TAB and the translation of the term. A model that was
+            trained with data.terms inflects the translations; any other model writes them as they are in the file.
+        glossary_exact: Write the translations of terms as they are in the glossary, with any model.
         memory: A translation memory: a bilingual file (such as memory.tmx or memory.tsv), a folder of such files, or a
             database that `transduce serve --memory` has made. A text that it holds is not translated again.
         prefixes: A text file; line n holds the characters that the translation of line n begins with, such as `Ein Hu`.
@@ -231,7 +241,7 @@ def translate(
                 f"--ensemble: {folder} is not a model folder.", "Put texts before --ensemble."
             )
     models = (model, *map(Path, ensemble))
-    form = LineFormat(n_best, sentences or bool(texts), alignment, json)
+    form = LineFormat(n_best, sentences or bool(texts), alignment, json, glossary_exact)
     where = (shard, on, workers)
     direction = (source, target)
     call = Call(
@@ -417,9 +427,9 @@ def written(translation: Translation, line_format: LineFormat) -> str:
 def _json_fields(translation: dict[str, Any], alignment: bool) -> dict[str, Any]:
     """The JSON fields of a translation and its alternatives, with the word alignment if `alignment` is true."""
     links = translation.pop("links")
-    matches = translation.pop("matches")
-    if matches:
-        translation["matches"] = [match._asdict() for match in matches]
+    for name in ("matches", "terms"):
+        if found := translation.pop(name):
+            translation[name] = [each._asdict() for each in found]
     if hops := translation.pop("hops"):
         translation["hops"] = [
             {name: hop[name] for name in ("text", "score", "flags", "confidence")} for hop in hops

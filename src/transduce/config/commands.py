@@ -138,9 +138,10 @@ COMMANDS = {
 }
 OPTIONS = {  # an option of a command or recipe -> the function that implements it
     "data.translation_memory": f"{_WINGS}.memories.copying:pairs_with_matches",
+    "data.terms": f"{_WINGS}.terms.annotating:pairs_with_terms",
     "data.rules": f"{_WINGS}.rules.more_rules:MoreRules",
-    "glossary": f"{_WINGS}.terms.glossary:Glossary",
-    "glossary search": f"{_WINGS}.terms.enforce:enforce",
+    "glossary": f"{_WINGS}.terms.glossary:open_glossary",
+    "glossary search": f"{_WINGS}.terms.searching:TermSearch",
     "info": f"{_WINGS}.ct2.opening:facts",
     "completion": f"{_WINGS}.completion.typed:typed_texts",
     "prefix search": f"{_WINGS}.completion.prefixes:prefix_filter",

@@ -250,6 +250,10 @@ class DataConfig:
         False,
         "repeat pairs with the translation of a similar source: the model learns to use a translation memory",
     )
+    terms: bool = option(
+        False,
+        "repeat pairs with dictionary forms of translated words: the model learns to inflect a glossary's terms",
+    )
     vocab_size: int = option(37000, "number of tokens in each vocabulary", paper="37000", least=1)
     max_tokens: int = option(
         25000,

@@ -51,7 +51,7 @@ def joined(translations: Sequence[list[Translation]]) -> list[Translation]:
 def into_pivot(options: TranslationOptions) -> TranslationOptions:
     """The options of the first hop, which keeps the glossary's source terms for the second hop to replace."""
     kept = tuple(Term(term.source, term.source) for term in options.glossary)
-    return options._replace(n_best=1, glossary=kept)
+    return options._replace(n_best=1, glossary=kept, glossary_exact=True)
 
 
 def through(first: Translation, second: Translation) -> Translation:

@@ -376,6 +376,7 @@ class Plan:
         )
         links = tuple(_links(text, parts, gaps))
         matches = tuple(match for part in text.parts for match in part.matches)
+        terms = tuple(term for part in parts for term in part.terms)
         return Translation(
             written,
             score,
@@ -384,6 +385,7 @@ class Plan:
             links=links,
             confidence=confidence,
             matches=matches,
+            terms=terms,
         )
 
     def _translated(

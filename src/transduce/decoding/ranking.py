@@ -12,7 +12,6 @@ from transduce.decoding.types import (
     DETACHED,
     EMPTY,
     LOOP,
-    TERM,
     UNTRANSLATED,
     Hypothesis,
     NBestLists,
@@ -33,13 +32,11 @@ def rank(
     *,
     limits: Sequence[int],
     loops: Collection[int],
-    missed: Collection[int] = (),
     n_best: int,
 ) -> Iterator[tuple[Translation, list[Hypothesis]]]:
     """For each sentence, yield its translation with up to n_best - 1 alternatives, and their hypotheses.
 
-    `limits` holds the maximum lengths of the translations, `loops` and `missed` the indices of sentences
-    to flag with LOOP and TERM.
+    `limits` holds the maximum lengths of the translations, `loops` the indices of sentences to flag with LOOP.
     """
     texts = iter(
         tokenizer.decode([hypothesis.tokens for best in n_best_lists for hypothesis in best])
@@ -64,7 +61,6 @@ def rank(
                 DETACHED: detached,
                 EMPTY: not text.strip(),
                 UNTRANSLATED: is_copy(sentences.texts[i], text),
-                TERM: i in missed,
             }
             flags = tuple(flag for flag, is_true in reasons.items() if is_true)
             pieces = tuple(tokenizer.target.pieces(tokens))

@@ -23,6 +23,7 @@ from transduce.decoding.types import (
 )
 from transduce.system.errors import UserError
 from transduce.tokens.batching import batches
+from transduce.tokens.terms import annotated
 from transduce.tokens.tokenizer import Tokenizer
 
 Rows = list[list[int]]
@@ -91,7 +92,7 @@ class Searcher:
         inputs = sentences.sources
         guides = sentences.guides or ()
         if guides:
-            inputs = list(map(self.guided, inputs, guides))
+            inputs = list(map(self.guided, inputs, guides, sentences.texts))
         has_prefixes = any(guide.prefix for guide in guides)
         if has_prefixes and "prefixes" not in engine.supports:
             engine = self.engine_for("prefixes")
@@ -133,15 +134,23 @@ class Searcher:
                 n_best_lists[i] = best
         return n_best_lists
 
-    def guided(self, source: list[int], guide: Guide) -> list[int]:
-        """What the model reads: the ids of a source, and the translation of a similar text if they fit together."""
+    def guided(self, source: list[int], guide: Guide, text: str) -> list[int]:
+        """What the model reads: the ids of a source, its terms and the translation of a similar text, if they fit."""
         vocabulary = self.tokenizer.source
-        if not (guide.similar and vocabulary.match_mark):
-            return source
-        match = vocabulary.encode([guide.similar.target]).lists()[0]
-        ids = [*source, vocabulary.match_mark, *match]
+        ids = source
+        if guide.terms:
+            tags = len(self.tokenizer.tags)
+            ids = self._fitting(
+                [*ids[:tags], *annotated(vocabulary, text, ids[tags:], guide.terms)], ids
+            )
+        if guide.similar and vocabulary.match_mark:
+            match = vocabulary.encode([guide.similar.target]).lists()[0]
+            ids = self._fitting([*ids, vocabulary.match_mark, *match], ids)
+        return ids
+
+    def _fitting(self, ids: list[int], shorter: list[int]) -> list[int]:
         limits = (self.max_tokens, self.max_length)
-        return ids if all(limit is None or len(ids) <= limit for limit in limits) else source
+        return ids if all(limit is None or len(ids) <= limit for limit in limits) else shorter
 
     def by_risk(self, best: list[Hypothesis]) -> list[Hypothesis]:
         """With decode.mbr=chrf, the hypotheses with different texts, by expected chrF; otherwise, all hypotheses."""

@@ -54,22 +54,29 @@ WORDLESS = re.compile(r"[\W\d_]+|\s*\S*(?:://|@|www\.)\S*\s*")
 CHUNK_LINES = 4096  # lines of a stream that are sorted by length together, so that batches hold little padding
 
 
-class EnforceTerms(Protocol):
-    """Searches again for sentences whose translations lack glossary terms."""
+class GlossarySearch(Protocol):
+    """The search of sentences with a glossary."""
+
+    sentences: Sentences  # with the terms, if the model reads and inflects them
+
+    def enforced(self, n_best_lists: NBestLists, n_best: int) -> NBestLists:
+        """The results of a constrained search for sentences that lack a term, if the model does not inflect terms."""
+
+    def checked(self, sentence: int, translation: Translation) -> Translation:
+        """The translation of a sentence and its alternatives, with their terms, and with TERM if they lack one."""
+
+
+class OpenGlossarySearch(Protocol):
+    """Finds the terms of a glossary in sentences."""
 
     def __call__(
         self,
         translator: "Translator",
-        terms: Sequence[Term],
+        options: TranslationOptions,
         sentences: Sentences,
         originals: Sequence[str],
-        n_best_lists: NBestLists,
-        n_best: int,
-    ) -> tuple[NBestLists, set[int]]:
-        """The new n-best lists, and the indices of the sentences that still lack a term.
-
-        `sentences` are the searched sentences, and `originals` the texts as the user wrote them.
-        """
+    ) -> GlossarySearch:
+        """`sentences` are the searched sentences, and `originals` the texts as the user wrote them."""
 
 
 class PrepareTyped(Protocol):
@@ -171,11 +178,13 @@ class Translator(Searcher):
         translation_memory: TranslationMemory | None = None,
         prefixes: Sequence[str] = (),
         suffixes: Sequence[str] = (),
+        glossary_exact: bool = False,
     ) -> list[Translation]:
         """Return the translation of each text, with up to n_best - 1 alternative translations.
 
         If `align` is true, `Translation.links` holds the word alignment. If a text contains the source of a glossary
-        term, the translation contains the target of this term, or has the flag `term` because the target does not fit.
+        term, the translation contains the target of this term, inflected if the model was trained with data.terms and
+        `glossary_exact` is false, or else has the flag `term`; `Translation.terms` tells which.
         By default, each text is one sentence. If `sentences` is true or a text is too long, it is split into sentences,
         and its tags and placeholders are preserved. `source` and `target` are language codes, for models with several
         directions. `beam_size` replaces decode.beam_size. Texts that `translation_memory` holds are not translated.
@@ -190,7 +199,7 @@ class Translator(Searcher):
         if beam_size is not None:
             translator = translator.with_beam_size(beam_size)
         options = TranslationOptions(
-            n_best, align, as_terms(glossary), sentences, translation_memory
+            n_best, align, as_terms(glossary), sentences, translation_memory, glossary_exact
         )
         guides = as_guides(len(texts), prefixes, suffixes)
         return translator._translate(texts, options, None, range(1, len(texts) + 1), guides)
@@ -516,16 +525,18 @@ class Translator(Searcher):
         if has_suffixes:
             n_best = self.config.beam_size
         aligner = self.engine_for("attention") if options.align else None
+        glossary: GlossarySearch | None = None
+        if options.glossary:
+            glossary = option("glossary search")(self, options, distinct, originals)
+            distinct = glossary.sentences
         n_best_lists = self.search(self.engine, distinct, n_best)
         loops = (
             self.search_loops_again(distinct, n_best_lists, n_best)
             if self.config.retry_loops
             else set()
         )
-        missed: set[int] = set()
-        if terms := options.glossary:
-            enforce: EnforceTerms = option("glossary search")
-            n_best_lists, missed = enforce(self, terms, distinct, originals, n_best_lists, n_best)
+        if glossary:
+            n_best_lists = glossary.enforced(n_best_lists, n_best)
             loops |= (
                 {*find_loops(distinct.sources, n_best_lists)} if self.config.retry_loops else set()
             )
@@ -539,10 +550,14 @@ class Translator(Searcher):
             self.confidence,
             limits=list(map(self.limit, distinct.sources)),
             loops=loops,
-            missed=missed,
             n_best=options.n_best,
         )
         ranked = list(found)
+        if glossary:
+            ranked = [
+                (glossary.checked(i, translation), hypotheses)
+                for i, (translation, hypotheses) in enumerate(ranked)
+            ]
         if not aligner:
             return [translation for translation, _ in ranked]
         attention = functools.partial(self.forced, aligner, aligner.attention)

@@ -50,7 +50,8 @@ class Term(NamedTuple):
     """An entry of a glossary."""
 
     source: str  # one or more words; matches any case unless it has capitals
-    target: str  # appears in the translation exactly as written here, or in capitals if the whole text is
+    # Appears in the translation in the right form, or as written here; in capitals if the whole text is.
+    target: str
 
 
 class MemoryMatch(NamedTuple):
@@ -62,11 +63,27 @@ class MemoryMatch(NamedTuple):
     origin: str  # where the unit comes from, such as memory.tmx:12
 
 
+class Match(NamedTuple):
+    """A term in a text."""
+
+    span: Span  # span of the term in the text
+    target: str
+
+
+class UsedTerm(NamedTuple):
+    """A term of the glossary in a text, and what became of it in the translation."""
+
+    source: str  # as the text writes it
+    target: str
+    state: Literal["kept", "inflected", "missed"]
+
+
 class Guide(NamedTuple):
     """What is known about the translation of a text before its search."""
 
     # A unit of the translation memory, whose translation the model reads behind the text.
     similar: MemoryMatch | None = None
+    terms: tuple[Match, ...] = ()  # terms whose translations the model reads inside the text
     prefix: str = ""  # the characters that the translation begins with
     suffix: str = ""  # the characters that it ends with
 
@@ -114,6 +131,7 @@ class TranslationOptions(NamedTuple):
     glossary: tuple[Term, ...] = ()
     sentences: bool = False  # split each text into sentences; otherwise it is one sentence
     translation_memory: TranslationMemory | None = None
+    glossary_exact: bool = False  # terms are never inflected
 
     def check(self, beam_size: int) -> None:
         """Raise UserError if the beam is smaller than n_best."""
@@ -124,13 +142,6 @@ class TranslationOptions(NamedTuple):
 
 
 PLAIN = TranslationOptions()
-
-
-class Match(NamedTuple):
-    """A term in a text."""
-
-    span: Span  # span of the term in the text
-    target: str
 
 
 class TermFinder(Protocol):
@@ -165,6 +176,7 @@ class Translation:
     hops: tuple["Translation", ...] = ()
     # The most similar units of the translation memory, best first; the target of an exact one is the translation.
     matches: tuple[MemoryMatch, ...] = ()
+    terms: tuple[UsedTerm, ...] = ()  # the terms of the glossary in the text
 
 
 BLANK_TRANSLATION = Translation("", 0.0, ())

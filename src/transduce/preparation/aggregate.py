@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig
 from transduce.inline.placeholder_tokens import with_shared_tokens
 from transduce.preparation.check_corpus import check_corpora
+from transduce.preparation.copies import marks
 from transduce.preparation.passes import directed, rules_of
 from transduce.preparation.prepared import check_pairs
 from transduce.preparation.staging import Column, StagedPairs, StagedTexts
@@ -28,7 +29,6 @@ from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.learning import MAX_LEARNING_SENTENCES
 from transduce.tokens.normalization import common_quotes
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.tokens.vocabulary import MATCH_MARK
 
 # The sample of a large corpus has at least this many times MAX_LEARNING_SENTENCES texts.
 SAMPLE_FACTOR = 8
@@ -97,7 +97,7 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
         symbols=data.symbols,
         placeholder_tokens=PLACEHOLDER_TOKENS if data.placeholders == "masked" else "",
         languages=list(dict.fromkeys(map(target_of, data.directions))),
-        marks=[MATCH_MARK] if data.translation_memory else (),
+        marks=list(chain.from_iterable(marks(data).values())),
         quotes=quotes,
     )
 

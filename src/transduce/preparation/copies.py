@@ -8,8 +8,10 @@ from transduce.config.schema import DataConfig
 from transduce.text.languages import Direction
 from transduce.tokens.store import Encoded, StoreView, TokenStore
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.vocabulary import MATCH_MARK, TERM_MARKS
 
-COPYING = ("data.translation_memory",)  # the options for which copies are made
+# The options for which copies are made -> the marks in the sources of the copies.
+COPYING = {"data.translation_memory": [MATCH_MARK], "data.terms": [*TERM_MARKS]}
 
 
 class MakeCopies(Protocol):
@@ -29,13 +31,16 @@ class Copies(NamedTuple):
     pairs: Iterator[Encoded]
 
 
+def marks(data: DataConfig) -> dict[str, list[str]]:
+    """The options in `data` for which copies are made, and their marks."""
+    return {name: its for name, its in COPYING.items() if getattr(data, name.removeprefix("data."))}
+
+
 def copies(
     data: DataConfig, stores: Sequence[TokenStore], tokenizer: Tokenizer
 ) -> Iterator[Copies]:
     """Make the copies that the options in `data` want. `stores` are those of data.corpora, which are in order."""
-    for name in COPYING:
-        if not getattr(data, name.removeprefix("data.")):
-            continue
+    for name in marks(data):
         make: MakeCopies = option(name)
         for number, (corpus, store) in enumerate(zip(data.corpora, stores, strict=True)):
             languages = Direction(corpus.source or data.source, corpus.target or data.target)
@@ -47,6 +52,7 @@ def copies(
 
 
 def _short(pairs: Iterator[Encoded], max_length: int) -> Iterator[Encoded]:
-    """The pairs whose sources have at most `max_length` tokens."""
+    """The pairs whose texts have at most `max_length` tokens."""
     for block in pairs:
-        yield block.where(block.source.lengths <= max_length)
+        source, target = (side.lengths <= max_length for side in block[:2])
+        yield block.where(source & target)

@@ -13,6 +13,7 @@ import numpy as np
 
 from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.inline.placeholder_tokens import with_shared_tokens
+from transduce.preparation.copies import marks
 from transduce.preparation.prepared import is_prepared
 from transduce.preparation.staging import Parts, StagedPairs, StagingWriter
 from transduce.system.console import log
@@ -94,12 +95,13 @@ def checked(
                 "Give it to `transduce train`, as the only corpus.",
             )
     _check_trees(data, tokenizer)
-    if data.translation_memory and tokenizer and not tokenizer.source.match_mark:
-        raise UserError(
-            "The vocabulary of the model has no mark for the translations of similar texts.",
-            "Train a new model with data.translation_memory.",
-            "data.translation_memory",
-        )
+    for name, its in marks(data).items():
+        if tokenizer and not tokenizer.source.marks.keys() >= {*its}:
+            raise UserError(
+                f"The vocabulary of the model lacks the marks of {name}: {' '.join(its)}.",
+                f"Train a new model with {name}.",
+                name,
+            )
     for file in text_files(data):
         if file not in STANDARD_INPUT and not Path(file).exists():
             # Raises UserError now: reading a large corpus before this file could take minutes.
@@ -124,8 +126,8 @@ def _check_trees(data: DataConfig, tokenizer: Tokenizer | None) -> None:
         raise UserError(f"{files[0]} holds trees.", f"Train with {options}.")
     if data.symbols and data.augment != "none":
         raise UserError("data.symbols does not support data.augment.", "Leave data.augment out.")
-    if data.symbols and data.translation_memory:
-        raise UserError("A parser has no translation memory.", "Leave data.translation_memory out.")
+    for name in marks(data) if data.symbols else ():
+        raise UserError(f"data.symbols does not support {name}.", f"Leave {name} out.")
     if data.symbols and not of_trees:
         log(f"{files[0]} holds no trees, so the model will not be a parser.")
 

@@ -20,6 +20,7 @@ EXTRAS = {  # wing -> the extra of the package `transduce` with the packages tha
     "documents": "documents",
     "export": "export",
     "serving": "serve",
+    "terms": "terms",
 }
 
 

@@ -17,6 +17,8 @@ LANGUAGE_TAG = ">>{}<<"
 # The tag of a language in a model with model.target_tag: before each source, and before each translation.
 OWN_TAG = "<<{}>>"
 MATCH_MARK = "<match>"  # stands between a source and the translation of a similar one
+# They stand before a term in a source, between the term and its translation, and behind the translation.
+TERM_MARKS = ("<term>", "<as>", "</term>")
 SPACE = "\u2581"  # SentencePiece's symbol for a space; in a text, it is an ordinary character
 # Appended to a serialised model, these bytes set add_dummy_prefix = false, because concatenated protocol buffers merge.
 NO_PREFIX = b"\x1a\x02\x18\x00"
@@ -118,7 +120,8 @@ class Vocabulary:
     # The pieces by id, if they differ from those of `model` (imported models).
     listed: Sequence[str] | None = None
     tags: Mapping[str, int]  # pieces that no text contains, and their ids
-    match_mark = 0  # the id of MATCH_MARK; 0 if the model did not learn to read it
+    # Other pieces that no text contains, and their ids: MATCH_MARK or TERM_MARKS if the model learnt to read them.
+    marks: Mapping[str, int] = {}
 
     def __init__(self, model: bytes, threads: int = 1) -> None:
         self.model = model
@@ -141,7 +144,7 @@ class Vocabulary:
         controls = filter(self.processor.is_control, range(UNK + 1, self.size))
         pieces = {self.processor.id_to_piece(token): token for token in controls}
         self.tags = {piece: token for piece, token in pieces.items() if is_tag(piece)}
-        self.match_mark = pieces.get(MATCH_MARK, 0)
+        self.marks = {piece: token for piece, token in pieces.items() if not is_tag(piece)}
         self.literal_space = [
             self.processor.piece_to_id(f"<0x{byte:02X}>") for byte in SPACE.encode()
         ]
@@ -184,6 +187,16 @@ class Vocabulary:
     def encode(self, texts: Sequence[str]) -> Rows:
         """The ids of each text, or an empty row for an empty text."""
         return self._words.encode(texts) if self._words else self._encode_texts(texts)
+
+    @property
+    def match_mark(self) -> int:
+        """The id of MATCH_MARK; 0 if the model did not learn to read it."""
+        return self.marks.get(MATCH_MARK, 0)
+
+    @property
+    def term_marks(self) -> list[int]:
+        """The ids of TERM_MARKS; empty if the model did not learn to read them."""
+        return [self.marks[mark] for mark in TERM_MARKS if mark in self.marks]
 
     def _encode_words(self, words: Sequence[str]) -> Rows:
         # SentencePiece would encode a space before an empty word.

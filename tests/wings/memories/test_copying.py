@@ -106,16 +106,17 @@ def test_augmentation_keeps_the_marks(tmp_path: Path) -> None:
     assert has_mark == [False] * plain + [True] * (len(places) - plain)
 
 
-def test_a_vocabulary_without_the_mark_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["translation_memory", "terms"])
+def test_a_vocabulary_without_the_marks_is_refused(tmp_path: Path, option: str) -> None:
     file = tmp_path / "a.tsv"
     file.write_text("a\tb\n")
     data = DataConfig(
-        source="en", target="de", corpora=(CorpusConfig((str(file),)),), translation_memory=True
+        **{option: True}, source="en", target="de", corpora=(CorpusConfig((str(file),)),)
     )
     tokenizer = Tokenizer.train(["a"], ["b"], vocab_size=280)
-    with pytest.raises(UserError, match="no mark for the translations of similar texts"):
+    with pytest.raises(UserError, match=rf"lacks the marks of data\.{option}: <"):
         prepare(data, tmp_path / "data", vocab_size=lambda _: 280, tokenizer=tokenizer)
-    with pytest.raises(UserError, match="A parser has no translation memory"):
+    with pytest.raises(UserError, match=rf"data\.symbols does not support data\.{option}"):
         prepare(
             replace(data, symbols=True, joint=False), tmp_path / "data", vocab_size=lambda _: 280
         )

@@ -8,8 +8,8 @@ import pytest
 
 from transduce.text.pair_batch import PairBatch
 from transduce.text.rules import BITS, OTHERS, UNRELATED, Checker, Rules
+from transduce.wings.ibm_model_1 import learn, meet
 from transduce.wings.rules import unrelated
-from transduce.wings.rules.ibm_model_1 import learn, meet
 from transduce.wings.rules.unrelated import (
     Lexicon,
     Unrelated,

@@ -102,6 +102,7 @@ def test_bodies_are_described_for_each_content_type(described: dict[str, Any]) -
         "source",
         "target",
         "glossary",
+        "glossary_exact",
         "model",
         "memory",
     ]

@@ -14,6 +14,7 @@ import pytest
 from corpora import WORDS
 from servers import Echo, store_of
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.vocabulary import TERM_MARKS
 from waiting import PATIENCE
 
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
@@ -264,8 +265,30 @@ def test_glossaries_apply_to_documents(tokenizer: Tokenizer, engine: Echo) -> No
         for glossary, searches in (({}, 1), ({"ka": "zu"}, 3)):
             assert sent(glossary).status_code == 200
             assert len(engine.searched) == searches  # once more for the missing term
-        for wrong in ({"ka": "zu" * 200}, {f"ka{i}": "zu" for i in range(65)}, ["ka"]):
+        for wrong in ({"ka": "zu" * 200}, {f"ka{i}": "zu" for i in range(5_001)}, ["ka"]):
             assert sent(wrong).status_code == 400
+
+
+@pytest.mark.parametrize("form", ["text", "html"])
+def test_an_answer_tells_what_became_of_terms(engine: Echo, form: str) -> None:
+    """The echo of a model that reads terms holds them; where they are exact, the model reads the text alone."""
+    pytest.importorskip("simplemma", reason="pip install 'transduce[terms]'")
+    tokenizer = Tokenizer.train(list(WORDS), list(WORDS), vocab_size=300, marks=TERM_MARKS)
+    fields = {"q": ["lo ka lo.", "lo"], "source": "ka", "target": "zu", "format": form}
+    with client(guard(tokenizer, engine)) as asking:
+
+        def sent(**more: object) -> Any:
+            return asking.post("/translate", json=fields | {"scores": True, **more}).json()
+
+        term = {"source": "ka", "target": "zu", "state": "kept"}
+        found = sent(glossary={"ka": "zu", "re": "wi"})
+        assert found["translatedText"] == ["lo ka zu lo.", "lo"]
+        assert (found["terms"], found["flags"]) == ([[term], []], [[], []])
+        exact = sent(glossary={"ka": "zu"}, glossary_exact=True)
+        assert exact["translatedText"] == fields["q"]
+        assert exact["terms"] == [[term | {"state": "missed"}], []]
+        assert "term" in exact["flags"][0]
+        assert "terms" not in sent()
 
 
 def test_examples_of_the_description_are_true(
@@ -669,7 +692,7 @@ def test_limits_by_default() -> None:
         "characters": 20_000,
         "beam_size": 8,
         "alternatives": 7,
-        "terms": 64,
+        "terms": 5_000,
         "term_characters": 200,
         "queue": 256,
         "queue_tokens": 60_000,

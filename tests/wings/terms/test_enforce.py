@@ -19,7 +19,7 @@ from transduce.decoding.types import (
 )
 from transduce.model.build import build
 from transduce.system.errors import UserError
-from transduce.wings.terms import enforce
+from transduce.wings.terms import enforce, searching
 from transduce.wings.terms.constraints import ConstraintSelector
 from transduce.wings.terms.glossary import Constraint, Glossary, contains, segment
 
@@ -38,7 +38,7 @@ def test_a_sentence_has_the_terms_of_the_form_that_holds_more():
     texts = ["the dog", "a cat", "dog and cat", "none", "dog dog"]
     originals = ["THE DOG", "A Cat", "DOG and Cat", "NONE", "DOG"]
     hund, katze = Match((4, 7), "Hund"), Match((2, 5), "Katze")
-    assert enforce._matches(glossary, texts, originals) == {
+    assert searching._matches(glossary, texts, originals) == {
         0: [hund],
         1: [katze],
         2: [Match((0, 3), "Köter"), Match((8, 11), "Katze")],
@@ -180,7 +180,6 @@ def test_a_term_replaces_its_rival_or_the_free_translation_is_kept(tokenizer, mo
     engine = SimpleNamespace(supports={"attention"})
     translator = SimpleNamespace(
         tokenizer=tokenizer,
-        language="en",
         limit=lambda _: 99,
         engine_for=lambda _: engine,
         by_risk=lambda its: its,
@@ -188,13 +187,18 @@ def test_a_term_replaces_its_rival_or_the_free_translation_is_kept(tokenizer, mo
     texts = [each[0] for each in ENFORCED]
     sentences = Sentences(texts, tokenizer.encode_source(texts), [*range(len(texts))])
     free = [hypotheses(*each[1]) for each in ENFORCED]
-    terms = [Term("dog", "Pudel"), Term("cat", "Kater")]
-    found, missed = enforce.enforce(translator, terms, sentences, texts, free, 2)
+    glossary = Glossary([Term("dog", "Pudel"), Term("cat", "Kater")], "en")
+    matches = searching._matches(glossary, texts, texts)
+    found = enforce.enforce(translator, matches, sentences, free, 2)
     assert [text_of(best[0]) for best in found] == [each[4] for each in ENFORCED]
-    assert missed == {i for i, each in enumerate(ENFORCED) if each[5]}
+    missed = [
+        not all(contains(text_of(found[i][0]), match.target) for match in matches.get(i, ()))
+        for i in range(len(texts))
+    ]
+    assert missed == [each[5] for each in ENFORCED]
     assert [text_of(each) for each in found[6]] == ["Ein Pudel läuft.", "Hund Pudel."]
     assert found[8] is free[8] and found[3] is free[3]
-    assert enforce.enforce(translator, terms, sentences, [""] * 9, [free[3]] * 9, 1)[1] == set()
+    assert enforce.enforce(translator, {}, sentences, free, 1) is free
 
 
 def test_a_model_without_attention_obeys_a_glossary(tokenizer):

@@ -41,7 +41,7 @@ def infilled(searcher: Searcher, sentences: Sentences, n_best_lists: NBestLists)
         targets += fitting
     inputs = sentences.sources
     if sentences.guides:
-        inputs = list(map(searcher.guided, inputs, sentences.guides))
+        inputs = list(map(searcher.guided, inputs, sentences.guides, sentences.texts))
     sources = [inputs[i] for i in places]
     engine = searcher.engine
     log_probs = searcher.forced(engine, engine.log_probs, sources, targets)

@@ -55,7 +55,7 @@ FOREIGN_FORMATS = {
     ".xcloc": ("a package of Xcode", "Translate the .xliff file in its folder."),
     ".tbx": (
         "a TBX term base",
-        "Save its terms as a glossary: a term, a TAB and its translation per line.",
+        "Use it as a glossary, beside the texts to translate.",
     ),
     ".json .jsonc": JSON_FORMAT,
     ".json5": ("a JSON5 file", "Convert it to .json first, and then to .po with json2po."),

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from transduce.text.hashes import hash_texts
 from transduce.text.pair_batch import Ints
-from transduce.wings.rules import ibm_model_1
-from transduce.wings.rules.ibm_model_1 import Row, meet
+from transduce.wings import ibm_model_1
+from transduce.wings.ibm_model_1 import Row, meet
 
 Floats = NDArray[np.float64]
 # Fewer pairs hold too little evidence: with 1,500 pairs of Tatoeba, 2 % are false alarms.

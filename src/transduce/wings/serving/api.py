@@ -294,7 +294,7 @@ async def _translate_along(
     terms = as_terms(asked.glossary)
     guides = payload.guides(asked, texts)
     options = TranslationOptions(
-        asked.alternatives + 1, asked.alignment, terms, sentences=True, translation_memory=memory
+        asked.alternatives + 1, asked.alignment, terms, True, memory, asked.glossary_exact
     )
     order = Order(options, asked.beam_size)
     found = dict[int, Translation]()
@@ -372,7 +372,8 @@ async def _translate_file(request: Request, service: Service, downloads: Downloa
 
     memory = _memory(request, service, asked.memory)
     terms = as_terms(asked.glossary)
-    order = Order(TranslationOptions(glossary=terms, sentences=True, translation_memory=memory))
+    options = TranslationOptions(1, False, terms, True, memory, asked.glossary_exact)
+    order = Order(options)
 
     async def translated() -> bytes:
         async with service.store.open([route]) as [opened]:

@@ -28,7 +28,7 @@ class Limits:
     alternatives: int = option(
         7, "alternative translations of a text; the beam is widened if necessary", unit="texts"
     )
-    terms: int = option(64, "entries of a request's glossary", unit="terms")
+    terms: int = option(5_000, "entries of a request's glossary", unit="terms")
     term_characters: int = option(
         200, "length of the source or target of a glossary entry", unit="characters"
     )

@@ -26,7 +26,8 @@ MAX_NAME_CHARACTERS = 64  # maximum for the name of a model, a language or a con
 Code = Annotated[str, Field(max_length=MAX_NAME_CHARACTERS)]
 MODEL_HELP = "name of the model that translates; without a name: the default model; also as a header, X-Model: NAME"
 MEMORY_HELP = "use the server's translation memory, if it has one"
-GLOSSARY_HELP = "source terms and their required translations, as a JSON object"
+GLOSSARY_HELP = "source terms and their translations, as a JSON object; models trained with data.terms inflect them"
+EXACT_HELP = "write the translations of the glossary's terms as they are, with any model"
 PREFIX_HELP = "the characters that the translation {} with; for a list q, a list"
 Fields = TypeVar("Fields", bound=BaseModel)
 JsonObject = dict[str, Any]
@@ -59,6 +60,7 @@ class Upload(BaseModel):
     source: Code = Field("auto", description="language code, or auto")
     target: Code = Field(description="language code")
     glossary: dict[str, str] = Field({}, description=GLOSSARY_HELP)
+    glossary_exact: bool = Field(False, description=EXACT_HELP)
     model: Code = Field("", description=MODEL_HELP)
     memory: bool = Field(True, description=MEMORY_HELP)
 
@@ -85,6 +87,7 @@ class Texts(BaseModel):
         None, ge=1, description="hypotheses kept per sentence; 1: greedy search"
     )
     glossary: dict[str, str] = Field({}, description=GLOSSARY_HELP)
+    glossary_exact: bool = Field(False, description=EXACT_HELP)
     model: Code = Field("", description=MODEL_HELP)
     memory: bool = Field(True, description=MEMORY_HELP)
     prefix: str | list[str] = Field("", description=PREFIX_HELP.format("begins"))
@@ -325,6 +328,8 @@ def columns(found: list[Translation], asked: Texts, can_align: bool) -> dict[str
             [match._asdict() | {"score": round(match.score, 4)} for match in each.matches]
             for each in found
         ]
+    if any(each.terms for each in found):
+        values["terms"] = [[term._asdict() for term in each.terms] for each in found]
     if asked.alignment and can_align and asked.format != "html":
         values["alignment"] = [[link._asdict() for link in each.links] for each in found]
     return values

@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -31,7 +31,7 @@ from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.models import Served
 from transduce.wings.serving.store import ModelStore
 from transduce.wings.serving.turns import Turns
-from transduce.wings.terms.glossary import Glossary
+from transduce.wings.terms.glossary import open_glossary
 
 Result = TypeVar("Result")
 AUTO = "auto"
@@ -209,13 +209,16 @@ class Service:
         guides: Guides,
     ) -> list[Translation]:
         options = order.options._replace(align=order.options.align and served.can_align)
-        if options.glossary:
-            Glossary(options.glossary)  # raises UserError for a mistake in the glossary
         beam_size = max(
             order.beam_size or served.version.loaded.config.beam_size, order.options.n_best
         )
         translator = served.version.translator(served.direction, beam_size)
         size = sum(map(len, texts))
+        if options.glossary:  # raises UserError for a mistake in the glossary
+            characters = sum(map(len, chain.from_iterable(options.glossary)))
+            await self._run(
+                characters, lambda: open_glossary(options.glossary, translator.language)
+            )
         plan, parts = await self._run(
             size, lambda: _plan(translator, texts, options, kinds, guides)
         )
@@ -340,6 +343,8 @@ def _written(page: Document, translations: Sequence[Translation], n_best: int) -
         confidence = min(
             (each.confidence for each in ranked if each.confidence is not None), default=None
         )
-        by_text.setdefault(text, Translation(text, score, (), flags=flags, confidence=confidence))
+        terms = tuple(term for each in ranked for term in each.terms)
+        translation = Translation(text, score, (), flags=flags, confidence=confidence, terms=terms)
+        by_text.setdefault(text, translation)
     best, *others = by_text.values()
     return replace(best, alternatives=tuple(others))

@@ -10,34 +10,29 @@ from transduce.decoding.types import (
     Match,
     NBestLists,
     Sentences,
-    Term,
 )
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.terms.constraints import MAX_HYPOTHESES, ConstraintSelector
-from transduce.wings.terms.glossary import Constraint, Glossary, contains, segment, word_boundaries
+from transduce.wings.terms.glossary import Constraint, contains, segment, word_boundaries
 from transduce.wings.terms.placement import Rivals, Tokens, find_rivals, forbidden, is_added
 
 
 def enforce(
     translator: Translator,
-    terms: Sequence[Term],
+    matches: Mapping[int, Sequence[Match]],
     sentences: Sentences,
-    originals: Sequence[str],
     n_best_lists: NBestLists,
     n_best: int,
-) -> tuple[NBestLists, set[int]]:
+) -> NBestLists:
     """Replace hypotheses that lack a required term with results of a constrained search.
 
-    If a term was only added to the translation, a second search forbids the word that the term should replace. If this
-    does not help, the free translation is kept. A term with capitals may match a sentence as the user wrote it
-    (`originals`) or without unusual capitals (`sentences`). Returns the n-best lists, and the indices of the sentences
-    whose translation lacks a term.
+    `matches` are the terms of the sentences that have terms. If a term was only added to the translation, a second
+    search forbids the word that the term should replace. If this does not help, the free translation is kept.
 
     Raises UserError if a translation's token limit is too low for its terms, or if no engine supports this search.
     """
     tokenizer = translator.tokenizer
-    matches = _matches(Glossary(terms, translator.language), sentences.texts, originals)
     targets = {i: list(dict.fromkeys(match.target for match in its)) for i, its in matches.items()}
     complete = {
         i: [each for each in n_best_lists[i] if _contains_all(tokenizer, each, wanted)]
@@ -45,34 +40,20 @@ def enforce(
     }
     lacking = [i for i in targets if len(complete[i]) < len(n_best_lists[i])]
     if not lacking:
-        return n_best_lists, set()
+        return n_best_lists
     constraints = {i: [segment(tokenizer, target) for target in targets[i]] for i in lacking}
     _check_limits(translator, sentences, constraints)
     engine = translator.engine_for("constraints")
     found = _search(translator, engine, sentences, constraints, {}, n_best)
     # Beside a long prefix, there may be no room for the terms.
     lacking = [i for i in lacking if complete[i] or found[i]]
-    missed = set(constraints).difference(lacking)
     merged = {i: translator.by_risk(_merged(complete[i], found[i], n_best)) for i in lacking}
     changed = {i: n_best_lists[i][0] for i in lacking if n_best_lists[i][0] not in complete[i]}
     if changed and "attention" in engine.supports:
         added = _added(translator, engine, sentences, matches, changed, merged)
         again = _without_rivals(translator, engine, sentences, matches, constraints, added, n_best)
-        missed |= added.keys() - again.keys()
         merged |= {i: again.get(i, n_best_lists[i]) for i in added}
-    return [merged.get(i, each) for i, each in enumerate(n_best_lists)], missed
-
-
-def _matches(
-    glossary: Glossary, texts: Sequence[str], originals: Sequence[str]
-) -> dict[int, list[Match]]:
-    """The terms of each sentence with terms, found in the original or the rewritten sentence."""
-    matches = {}
-    for i, forms in enumerate(zip(texts, originals, strict=True)):
-        found = max(map(glossary.matches, dict.fromkeys(forms)), key=len)
-        if found:
-            matches[i] = found
-    return matches
+    return [merged.get(i, each) for i, each in enumerate(n_best_lists)]
 
 
 def _check_limits(

@@ -1,7 +1,7 @@
 """Finds the terms of a glossary in a text, and makes search constraints from the translations of the terms."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -16,6 +16,8 @@ from transduce.tokens.normalization import composed
 from transduce.tokens.spans import Span
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import SPACE, Vocabulary
+from transduce.wings.terms.lemmas import Lemmas
+from transduce.wings.terms.tbx import read_tbx
 
 ASCII_BYTES = 0x80
 OPENING = "\"'/¿¡»«"  # signs that a word may follow without a space, in addition to opening brackets and dashes
@@ -42,18 +44,12 @@ class Constraint(NamedTuple):
 
 
 def read_glossary(file: str, languages: tuple[str, str]) -> list[Term]:
-    """Read terms from a bilingual file; skips blank lines. Raises UserError if a term lacks its source or target.
+    """Read terms from TBX or a bilingual file; skips blank lines. Raises UserError if a term lacks its translation.
 
     `languages` are the languages of the translation; a termbase may have more languages, or another order.
     """
-    terms = []
-    for source, target, origin, *_ in read_pairs([file], languages):
-        if bool(source.strip()) != bool(target.strip()):
-            raise UserError(
-                f"{origin.file}:{origin.line}: expected a source term and its translation."
-            )
-        if source.strip():
-            terms.append(Term(source, target))
+    is_tbx = file.lower().endswith(".tbx")
+    terms = list(read_tbx(file, languages) if is_tbx else _bilingual(file, languages))
     if not terms:
         raise UserError(
             f"{display_name(file)} has no terms.",
@@ -62,44 +58,84 @@ def read_glossary(file: str, languages: tuple[str, str]) -> list[Term]:
     return terms
 
 
-class Glossary:
-    """Terms, indexed by their first word; if two terms have the same source, the later term applies."""
+def _bilingual(file: str, languages: tuple[str, str]) -> Iterator[Term]:
+    """The terms of a bilingual file."""
+    for source, target, origin, *_ in read_pairs([file], languages):
+        if bool(source.strip()) != bool(target.strip()):
+            raise UserError(
+                f"{origin.file}:{origin.line}: expected a source term and its translation."
+            )
+        if source.strip():
+            yield Term(source, target)
 
-    def __init__(self, terms: Sequence[Term], language: str = "") -> None:
-        """`language` is the code of the sources. Raises UserError if a text of a term is blank or has a line break."""
-        self._fold = case_folding(language)
-        entries: dict[tuple[str, ...], str] = {}
+
+class _Table:
+    """The terms whose words are compared in one way, such as in lower case."""
+
+    def __init__(self, fold: Callable[[str], str]) -> None:
+        self._fold = fold
+        self._targets: dict[tuple[str, ...], str] = {}
+        self._lengths: dict[str, set[int]] = {}  # of the terms that begin with a word
+
+    def add(self, units: tuple[str, ...], target: str) -> None:
+        words = tuple(map(self._fold, units))
+        self._targets[words] = target
+        self._lengths.setdefault(words[0], set()).add(len(words))
+
+    def matches(self, units: tuple[str, ...]) -> Iterator[tuple[int, int, str]]:
+        """The places, lengths and targets of the terms in the words of a text."""
+        words = tuple(map(self._fold, units)) if self._targets else ()
+        for place, word in enumerate(words):
+            for length in self._lengths.get(word, ()):
+                found = words[place : place + length]
+                target = self._targets.get(found)
+                if target and len(found) == length:
+                    yield place, length, target
+
+
+@lru_cache(maxsize=16)  # thousands of terms take a second
+def open_glossary(terms: tuple[Term, ...], language: str, inflected: bool = False) -> "Glossary":
+    """A glossary for sources in `language`, which also finds inflected sources if `inflected` is true."""
+    return Glossary(terms, language, Lemmas(language) if inflected else None)
+
+
+class Glossary:
+    """Terms, indexed by their words; if two terms have the same source, the later term applies."""
+
+    def __init__(
+        self, terms: Sequence[Term], language: str = "", lemmas: Lemmas | None = None
+    ) -> None:
+        """`language` is the code of the sources. With `lemmas`, other forms of a term's words match, too.
+
+        Raises UserError if a text of a term is blank or has a line break.
+        """
+        fold = case_folding(language)
+        # Terms with capitals match only words with these capitals.
+        exact = [_Table(str)]
+        caseless = [_Table(fold)]
+        if lemmas:
+            exact.append(_Table(lemmas.with_capitals))
+            caseless.append(_Table(lambda unit: fold(lemmas.with_capitals(unit))))
+        # In the order of precedence.
+        self._tables = [table for both in zip(exact, caseless, strict=True) for table in both]
         for number, term in enumerate(terms, 1):
             source, target = composed([text.strip() for text in term])
             if not _units(source) or not _units(target) or "\n" in source + target:
                 raise UserError(
                     f"Term {number} of the glossary must have a source and a target of one line each."
                 )
-            entries[_units(source)] = target
-        self._by_first: dict[str, list[tuple[tuple[str, ...], bool, str]]] = {}
-        # Terms with capitals take precedence.
-        for units in sorted(entries, key=_has_capitals, reverse=True):
-            folded = tuple(map(self._fold, units))
-            is_exact = _has_capitals(units)
-            entry = units if is_exact else folded, is_exact, entries[units]
-            self._by_first.setdefault(folded[0], []).append(entry)
+            units = _units(source)
+            for table in exact if _has_capitals(units) else caseless:
+                table.add(units, target)
 
     def matches(self, text: str) -> list[Match]:
         """The terms in a text, in the text's order; of overlapping terms, only the longest counts."""
-        if not self._by_first:
-            return []
         spans = spans_of(text)
         units = _units(text)
-        folded = tuple(map(self._fold, units))
-        found = list[tuple[int, int, str]]()
-        for place, unit in enumerate(folded):
-            for source, is_exact, target in self._by_first.get(unit, ()):
-                compared = units if is_exact else folded
-                if source == compared[place : place + len(source)]:
-                    found.append((place, len(source), target))
+        found = [match for table in self._tables for match in table.matches(units)]
         by_place = dict[int, Match]()
         free = [True] * len(units)
-        for place, length, target in sorted(found, key=lambda match: -match[1]):
+        for place, length, target in sorted(found, key=lambda match: (-match[1], match[0])):
             if all(free[place : place + length]):
                 by_place[place] = Match((spans[place][0], spans[place + length - 1][1]), target)
                 free[place : place + length] = [False] * length

@@ -23,6 +23,7 @@ EXTRA_PURPOSES = {
     "lab": "comparison of options; the paper's tokenised BLEU",
     "scale": "preparation and translation on many machines",
     "serve": "the HTTP server",
+    "terms": "dictionary forms of terms",
     "tensorboard": "learning curves in TensorBoard",
     "zstd": "files that end in .zst",
 }

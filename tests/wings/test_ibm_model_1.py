@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from transduce.wings.rules.ibm_model_1 import NULL_WORD, learn, meet
+from transduce.wings.ibm_model_1 import NULL_WORD, learn, meet
 
 PAIRS = [([0, 1], [0, 1]), ([0], [0]), ([], [2]), ([1, 0], [])]
 
