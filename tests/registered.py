@@ -1,6 +1,6 @@
 """Everything that the registries name, with the types that the core expects; mypy checks this file."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from torch import nn
@@ -133,9 +133,9 @@ BACK_TRANSLATE: Callable[
 ] = back_translation.with_back_translations
 LOW_RANK: Callable[[nn.Module, int, int], None] = low_rank.use_low_rank
 REMEMBER: Callable[[Settings, Path, Path, Sequence[str]], Settings] = remembering.with_remembered
-EXTEND_IMPORTED: Callable[[Tokenizer, Collection[str], int, Sequence[str]], Tokenizer] = (
-    extending.extended
-)
+EXTEND_IMPORTED: Callable[
+    [Tokenizer, Collection[str], int, Sequence[str], Iterable[str]], Tokenizer
+] = extending.extended
 REMEMBER_DIRECTIONS: Callable[[Settings, Path, Path, Sequence[str], Sequence[str]], Prepared] = (
     remembering.remembered_directions
 )

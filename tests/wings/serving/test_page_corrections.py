@@ -75,8 +75,12 @@ def open_correction(page: "Page", text: str) -> None:
 
 
 def selected(page: "Page") -> str:
-    script = "const f = document.querySelector('.correction textarea'); return f.value.slice(f.selectionStart, f.selectionEnd)"
-    return str(page.run(script))
+    return str(
+        page.run(
+            "const field = document.querySelector('.correction textarea');"
+            "return field.value.slice(field.selectionStart, field.selectionEnd)"
+        )
+    )
 
 
 def write(page: "Page", text: str) -> None:

@@ -302,12 +302,15 @@ class CTranslate2Engine:
         unscored: dict[tuple[int, Pieces], None] = {}
         for i, (limit, result) in enumerate(zip(request.limits, results, strict=True)):
             log_probs.append({})
+            # CTranslate2 shares the probability of forbidden tokens among the others. UNK has much behind an unknown
+            # character, else next to none.
+            is_sum = not config.no_repeat_ngram and UNK not in request.sources[i]
             for tagged, score in zip(result.hypotheses, result.scores, strict=True):
                 pieces = tagged[self._tags :]
                 # Undoes CTranslate2's division by length ^ alpha.
-                if len(pieces) < limit and not config.no_repeat_ngram:
+                if len(pieces) < limit and is_sum:
                     log_probs[i][tuple(pieces)] = score * (len(tagged) + 1) ** alpha
-                else:  # the score is no sum of probabilities: the limit forced the end, or n-grams were forbidden
+                else:  # the score is no sum of probabilities: the limit forced the end, or tokens were forbidden
                     unscored[i, tuple(pieces[:limit])] = None
         return self._rank_scored(request, log_probs, list(unscored), config, n_best)
 
