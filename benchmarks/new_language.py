@@ -1,13 +1,15 @@
 """A language that is added to a model with an imported vocabulary, and to one with a vocabulary of our own.
 
 Imports a random model of M2M-100's shape, whose SentencePiece model was learnt from the old languages only. Trains two
-models of this shape from scratch, for the same time: one with the imported vocabulary, one with its own vocabulary.
-Then adds the new language to both. The first repeats its own translations of other English text (--remember), and the
-tag of the new language begins as that of a known one (--like; "" as the mean of all tags). The second repeats its
-corpus. Prints BLEU on the test text before and after (beam 4).
+models of this shape from scratch, for the same time or as many updates: one with the imported vocabulary, one with its
+own vocabulary. Then adds the new language to both, for some minutes or updates. The first repeats its own translations
+of other English text (--remember) or, with --corpus, its corpus, and the tag of the new language begins as that of a
+known one (--like; "" as the mean of all tags). The second repeats its corpus. Prints BLEU on the test text before and
+after (beam 4).
 
-    python benchmarks/new_language.py TEXTS --out FOLDER [--minutes 10] [--added-minutes 10] [--seeds 1 2 3]
-        [--like de ""] [--pieces 8000] [--width 256] [--layers 3] [--options train.threads=2]
+    python benchmarks/new_language.py TEXTS --out FOLDER [--minutes 10 | --steps 1500]
+        [--added-minutes 10 | --added-steps 1500] [--corpus] [--seeds 1 2 3] [--like de ""]
+        [--pieces 8000] [--width 256] [--layers 3] [--options train.threads=2]
 
 TEXTS is a folder with train.en, train.de, train.fr, train.cs, and test.en … test.cs, line by line translations. FOLDER
 keeps all models; a repeated call makes only what is missing.
@@ -126,7 +128,10 @@ def main(
     *,
     out: Path,
     minutes: float = 10,
+    steps: int = 0,
     added_minutes: float = 10,
+    added_steps: int = 0,
+    corpus: bool = False,
     seeds: list[int] | None = None,
     like: list[str] | None = None,
     pieces: int = 8000,
@@ -140,15 +145,18 @@ def main(
     imported = make_import(out, pieces, width, layers)
     more = parse_assignments(options or [])
     new = f"en-{NEW}"
+    old_budget = {"train.steps": steps} if steps else {"train.minutes": minutes}
+    budget = {"train.steps": added_steps} if added_steps else {"train.minutes": added_minutes}
+    repeated = {} if corpus else {"remember": out / "other.en"}
     rows = [("vocabulary", "seed", new, *DIRECTIONS)]
     for seed in seeds or [1]:
         given = {"train.seed": seed, **more}
-        old = train_old(out, imported, {"train.minutes": minutes, **given})
+        old = train_old(out, imported, {**old_budget, **given})
         variants = [
             (
                 "imported",
                 f"--like {code}" if code else "",
-                {"like": code, "remember": out / "other.en"},
+                {"like": code, **repeated},
             )
             for code in like or ["de"]
         ]
@@ -160,7 +168,7 @@ def main(
                 source="en",
                 target=NEW,
                 init=old[name],
-                options={"train.minutes": added_minutes, **given},
+                options={**budget, **given},
                 **how,
             )
             before = bleu(old[name], texts, DIRECTIONS)

@@ -1,6 +1,6 @@
 """Everything that the registries name, with the types that the core expects; mypy checks this file."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from torch import nn
@@ -11,8 +11,17 @@ from transduce.config.schema import ModelConfig, ModelOptions, RunConfig
 from transduce.config.settings import Settings
 from transduce.decoding import torch_engine
 from transduce.decoding.registry import OpenEngine
-from transduce.decoding.translator import OpenGlossarySearch
-from transduce.decoding.types import Term, TermFinder, TranslationMemory
+from transduce.decoding.searcher import Searcher
+from transduce.decoding.translator import OpenGlossarySearch, PrepareTyped
+from transduce.decoding.types import (
+    Guide,
+    NBestLists,
+    Sentences,
+    Term,
+    TermFinder,
+    TokenFilter,
+    TranslationMemory,
+)
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model.transformer import Transformer
 from transduce.preparation.copies import MakeCopies
@@ -25,8 +34,11 @@ from transduce.text.pair_batch import TextColumn
 from transduce.text.pairs import Origin
 from transduce.text.rules import MoreRules, Rules
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.vocabulary import Vocabulary
 from transduce.training.facts import Fact
 from transduce.wings.cluster import command as cluster
+from transduce.wings.completion import infilling, prefixes, typed
+from transduce.wings.completion import lines_command as guides_command
 from transduce.wings.ct2 import opening
 from transduce.wings.documents import (
     html,
@@ -102,6 +114,14 @@ EVALUATE: list[Callable[[Evaluation], None]] = [
 RULES: Callable[[Rules, Sequence[Sequence[str]]], MoreRules] = more_rules.MoreRules
 FIND_TERMS: Callable[[tuple[Term, ...], str], TermFinder] = glossary.open_glossary
 SEARCH_TERMS: OpenGlossarySearch = searching.TermSearch
+PREPARE_TYPED: PrepareTyped = typed.typed_texts
+PREFIX_FILTER: Callable[[Vocabulary, Sentences, Sequence[int]], TokenFilter] = (
+    prefixes.prefix_filter
+)
+INFILL: Callable[[Searcher, Sentences, NBestLists], NBestLists] = infilling.infilled
+GUIDED_LINES: Callable[
+    [Iterator[str], Path | None, Path | None], tuple[Iterator[str], Iterator[Guide]]
+] = guides_command.guided_lines
 OPEN_MEMORY: Callable[[str, Sequence[Direction]], TranslationMemory] = opening_memory.open_memory
 READ_GLOSSARY: Callable[[str, tuple[str, str]], list[Term]] = glossary.read_glossary
 PAPER_BLEU: Callable[[str], Callable[[Sequence[str], Sequence[str]], float]] = paper_bleu.paper_bleu
@@ -113,9 +133,9 @@ BACK_TRANSLATE: Callable[
 ] = back_translation.with_back_translations
 LOW_RANK: Callable[[nn.Module, int, int], None] = low_rank.use_low_rank
 REMEMBER: Callable[[Settings, Path, Path, Sequence[str]], Settings] = remembering.with_remembered
-EXTEND_IMPORTED: Callable[[Tokenizer, Collection[str], int, Sequence[str]], Tokenizer] = (
-    extending.extended
-)
+EXTEND_IMPORTED: Callable[
+    [Tokenizer, Collection[str], int, Sequence[str], Iterable[str]], Tokenizer
+] = extending.extended
 REMEMBER_DIRECTIONS: Callable[[Settings, Path, Path, Sequence[str], Sequence[str]], Prepared] = (
     remembering.remembered_directions
 )
@@ -135,6 +155,10 @@ OPTIONS: list[object] = [
     *EVALUATE,
     RULES,
     FIND_TERMS,
+    PREPARE_TYPED,
+    PREFIX_FILTER,
+    INFILL,
+    GUIDED_LINES,
     OPEN_MEMORY,
     SEARCH_TERMS,
     READ_GLOSSARY,

@@ -27,7 +27,7 @@ FLOORS = [  # of the core; a wing stands above all of them
     {"commands"},
 ]
 WINGS = [  # which wing may use which: one below it
-    {"wings.formats", "wings.ibm_model_1", "wings.phrasebook"},
+    {"wings.formats", "wings.ibm_model_1", "wings.phrasebook", "wings.completion"},
     {
         "wings.ct2",
         "wings.documents",

@@ -144,6 +144,8 @@ def loaded_call(
         texts=(),
         needs_review=False,
         plain=False,
+        prefixes=None,
+        suffixes=None,
         loaded=loaded,
     )
 

@@ -14,7 +14,14 @@ from models import make_model
 from servers import store_of
 from transduce.config.schema import PLACEHOLDER_TOKENS
 from transduce.decoding.loading import load
-from transduce.decoding.types import MemoryMatch, Term, Translation, TranslationOptions
+from transduce.decoding.types import (
+    Guide,
+    Guides,
+    MemoryMatch,
+    Term,
+    Translation,
+    TranslationOptions,
+)
 from transduce.tokens.vocabulary import MATCH_MARK, TERM_MARKS
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.service import Order, Service
@@ -38,7 +45,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-def served(model: Path, texts: list[str], **options: object) -> list[Translation]:
+def served(
+    model: Path, texts: list[str], guides: Guides = None, **options: object
+) -> list[Translation]:
     """What a server answers."""
     translator = load(model, engine="torch")
 
@@ -49,7 +58,7 @@ def served(model: Path, texts: list[str], **options: object) -> list[Translation
         try:
             order = Order(TranslationOptions(sentences=True, **options))
             async with service.store.open([route]) as [opened]:
-                return await service.translate(texts, opened, order)
+                return await service.translate(texts, opened, order, guides=guides)
         finally:
             await service.batcher.stop()
 
@@ -149,3 +158,24 @@ def test_command_library_and_server_use_a_glossary_alike(exact, model, tmp_path,
     assert [line.get("terms", []) for line in lines] == [
         [term._asdict() for term in each.terms] for each in found
     ]
+
+
+def test_doors_continue_prefixes_alike(model, tmp_path, capsys):
+    texts = ["ka lo mi", "ka {0} lo", "nu so. ti va ka. re!", "%s", "lo"]
+    prefixes = ["xü", "zu {0", "po ya. d", "z", ""]
+    suffixes = ["", "", "", "", " ga"]
+    guides = [Guide(prefix=a, suffix=b) for a, b in zip(prefixes, suffixes, strict=True)]
+    in_python = [
+        each.text
+        for each in load(model, engine="torch").translate(
+            texts, prefixes=prefixes, suffixes=suffixes, sentences=True
+        )
+    ]
+    assert all(guide.fits(text) for guide, text in zip(guides, in_python, strict=True))
+    assert [each.text for each in served(model, texts, guides)] == in_python
+    for name, lines in (("in", texts), ("begins", prefixes), ("ends", suffixes)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    arguments = ["translate", model, "--engine", "torch", "--sentences", "--input", tmp_path / "in"]
+    files = ["--prefixes", tmp_path / "begins", "--suffixes", tmp_path / "ends"]
+    status, output, _ = run(capsys, *arguments, *files)
+    assert status == 0 and output.split("\n")[:-1] == in_python

@@ -3,7 +3,17 @@
 import pytest
 
 from transduce.decoding.pivot import hops_with_options, joined, relay, through
-from transduce.decoding.types import CUT, LOOP, TERM, Link, Term, Translation, TranslationOptions
+from transduce.decoding.types import (
+    CUT,
+    LOOP,
+    TERM,
+    Guide,
+    Link,
+    MemoryMatch,
+    Term,
+    Translation,
+    TranslationOptions,
+)
 
 
 def test_links_through_a_pivot_are_joined_by_its_words():
@@ -62,17 +72,22 @@ def test_each_hop_translates_what_the_one_before_made():
     options = TranslationOptions(n_best=3, align=True, glossary=(Term("a", "b"),), sentences=True)
     calls = []
 
-    def translate(hop, texts, its):
-        calls.append((hop, list(texts), its))
+    def translate(hop, texts, its, guides):
+        calls.append((hop, list(texts), its, guides))
         return [Translation(f"{hop}({text})", -1.0, ()) for text in texts]
 
-    found = relay(["one", "two"], ["s", "t"], options, translate)
+    guides = [Guide(MemoryMatch("s", "d", 0.8, "m.tsv:1"), prefix="d"), Guide()]
+    found = relay(["one", "two"], ["s", "t"], options, translate, guides)
     into = options._replace(n_best=1, glossary=(Term("a", "a"),), glossary_exact=True)
-    assert calls == [("one", ["s", "t"], into), ("two", ["one(s)", "one(t)"], options)]
+    prefixes = [Guide(prefix="d"), Guide()]
+    assert calls == [
+        ("one", ["s", "t"], into, None),
+        ("two", ["one(s)", "one(t)"], options, prefixes),
+    ]
     assert [(each.text, each.score) for each in found] == [
         ("two(one(s))", -2.0),
         ("two(one(t))", -2.0),
     ]
-    assert hops_with_options(["only"], options) == [("only", options)]
+    assert hops_with_options(["only"], options, guides) == [("only", options, guides)]
     alone = [Translation("x", -1.0, ())]
     assert joined([alone]) is alone

@@ -10,6 +10,7 @@ from transduce.decoding.types import (
     LOOP,
     TERM,
     UNTRANSLATED,
+    Guide,
     Link,
     Term,
     Translation,
@@ -286,3 +287,17 @@ def test_links_lead_into_the_text_with_its_placeholders():
     markup = Plan(["Open <b>it</b>."], "en", options=options, kinds=[MARKUP_TEXT])
     [found] = markup.assemble([Translation("Open it.", -1.0, (), links=(Link((0, 4), (0, 4), 1),))])
     assert found.links == ()
+
+
+def test_the_form_whose_translation_begins_and_ends_as_given_is_used() -> None:
+    guide = Guide(prefix="{0} x", suffix=".")
+    plan = Plan(["{0} a."], None, placeholder_tokens=True, guides=[guide])
+    assert plan.sentences == [f"{A} a.", "{0} a."]
+    assert plan.guides == [Guide(prefix=f"{A} x", suffix="."), guide]
+    for first, expected in ((f"{A} x y.", "{0} x y."), (f"y {A}.", "{0} x z.")):
+        [found] = plan.assemble([made(first), made("{0} x z.")])
+        assert found.text == expected
+    several = Plan(["A dog. A cat. A cow."], "en", guides=[Guide(prefix="E")])
+    assert several.guides == [Guide(prefix="E"), Guide(), Guide()]
+    ended = Plan(["A dog. A cat."], "en", guides=[Guide(suffix=".")])
+    assert ended.sentences == ["A dog. A cat."]

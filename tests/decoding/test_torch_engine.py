@@ -226,7 +226,12 @@ def test_limits_and_memory_of_an_ensemble():
     assert TorchEngine([free, longer, learned]).max_positions == 64
     numbers = sum(weight.numel() for model in (free, learned) for weight in model.parameters())
     assert TorchEngine([free, learned]).weight_bytes == 4 * numbers
-    assert TorchEngine([free]).supports == {"constraints", "positions", "attention"}
+    assert TorchEngine([free]).supports == {
+        "constraints",
+        "positions",
+        "prefixes",
+        "attention",
+    }
 
 
 def test_no_batch_of_forced_decoding_is_large(monkeypatch):

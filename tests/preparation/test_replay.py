@@ -17,6 +17,7 @@ from transduce.text.pairs import Origin, Pair
 from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.store import TokenStore, write_store
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.wings.pretrained.trimming import splitting
 
 TEXTS = list(zip(*reverse_texts(30, seed=3), strict=True))
 
@@ -128,6 +129,11 @@ def test_stores_are_written_again_with_the_longer_vocabulary(old, tmp_path):
         assert [after.origin(i) for i in places] == [before.origin(i) for i in places]
 
 
+def test_the_texts_of_old_pairs_are_read_again(old):
+    found = Replay.open(data_of(old))
+    assert sorted(found.texts()) == sorted(text for pair in TEXTS[:24] for text in pair)
+
+
 def test_a_corpus_without_pairs_is_not_back_translated_and_has_nothing_to_encode(old, tmp_path):
     empty = tmp_path / "old"
     shutil.copytree(old.folder, empty)
@@ -162,7 +168,8 @@ def test_an_imported_vocabulary_keeps_the_ids_of_old_pairs(old, tmp_path):
     data = DataConfig(source="en", target="de", corpora=corpora, holdout=0)
     small = prepare(data, tmp_path / "small", vocab_size=lambda _: 0, tokenizer=imported)
     found = Replay([0], small, [], 1.0)
-    longer = imported.extended(["ř"], 9, ["it"])
+    longer = imported.extended(["zuka"] * 15, 9, ["it"])
+    assert "▁zuka" in longer.target.all_pieces()
     found.write_stores(tmp_path, 5, longer)
     stores = [TokenStore(store_path(tmp_path / "small", 0)), TokenStore(store_path(tmp_path, 5))]
     places = np.arange(len(stores[0]))
@@ -172,3 +179,31 @@ def test_an_imported_vocabulary_keeps_the_ids_of_old_pairs(old, tmp_path):
         )
         assert before == after
         assert side == "target" or any(UNK in row for row in before)
+
+
+def test_pieces_of_old_texts_are_left_out_of_an_imported_vocabulary(old, tmp_path):
+    """The vocabulary lacks the old word ka, and the English side of the new pairs has the word nini."""
+    learnt = old.tokenizer.target
+    listed = [piece for piece in learnt.all_pieces() if piece != "▁ka"]
+    model = splitting(learnt.model, listed).SerializeToString()
+    imported = Tokenizer(ImportedVocabulary(model, listed))
+    corpora = (CorpusConfig(tuple(old.facts.corpora[1])),)
+    data = DataConfig(source="en", target="de", corpora=corpora, holdout=0)
+    small = prepare(data, tmp_path / "small", vocab_size=lambda _: 0, tokenizer=imported)
+    file = tmp_path / "new.tsv"
+    lines = [
+        f"{text} nini\tka nini zuka {text}\n"
+        for text in reverse_texts(99, seed=5)[0]
+        if "ka" not in text
+    ]
+    file.write_text("".join(lines))
+    new = CorpusConfig((str(file),), source="en", target="it")
+    found = prepare(
+        replace(data_of(small, new), holdout=0),
+        tmp_path / "new",
+        vocab_size=lambda _: 999,
+        tokenizer=imported,
+    )
+    added = found.tokenizer.target.all_pieces()[len(listed) :]
+    assert "▁zuka" in added and not {"▁ka", "▁nini", "nini"} & {*added}
+    assert {"▁ka", "▁nini"} <= {*imported.extended(["ka nini"] * 15, 999, []).target.all_pieces()}

@@ -218,16 +218,24 @@ def test_the_tag_of_a_new_language_begins_as_that_of_a_language_that_it_is_like(
         torch.testing.assert_close(weight[new.target.tags[f">>{code}<<"]], expected)
 
 
-def test_a_character_that_an_imported_vocabulary_lacks_begins_as_its_base_letter(tokenizer):
+def test_a_piece_of_an_imported_vocabulary_begins_as_the_mean_of_its_parts(tokenizer):
+    """A character that the vocabulary lacks counts as its base letter, or not at all."""
     vocabulary = tokenizer.target
     listed = [piece for piece in vocabulary.all_pieces() if not piece.startswith("<0x")]
     old = Tokenizer(ImportedVocabulary(vocabulary.model, listed))
-    new = Tokenizer(ImportedVocabulary(vocabulary.model, [*listed, "ǩ", "ж", "<<it>>"]))
+    parts = {
+        "ǩ": ["k"],
+        "zuka": ["zu", "ka"],
+        "▁zuka": ["▁zu", "ka"],
+        "▁ǩaž": ["▁ka", "z"],
+        "zжж": ["z"],
+        "ж": [*listed],
+        "<<it>>": [*old.target.tags],
+    }
+    new = Tokenizer(ImportedVocabulary(vocabulary.model, [*listed, *parts]))
     networks = [build(replace(MODEL, vocab_size=each.target.size)) for each in (old, new)]
     origin = model_folder.Bundle(Path(), RunConfig(), old, networks[0])
     found = extended(origin, new, networks[1])
     [weight] = [each for each in found.values() if len(each) == new.target.size]
-    before = weight[: len(listed)]
-    torch.testing.assert_close(weight[-3], before[old.target.encode_behind("k")].mean(0))
-    torch.testing.assert_close(weight[-2], before.mean(0))
-    torch.testing.assert_close(weight[-1], before[[*old.target.tags.values()]].mean(0))
+    for row, pieces in zip(weight[len(listed) :], parts.values(), strict=True):
+        torch.testing.assert_close(row, weight[[*map(listed.index, pieces)]].mean(0))

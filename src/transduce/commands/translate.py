@@ -18,7 +18,7 @@ from transduce.commands.profile import TRANSLATE_PHASES, print_speed, profiled
 from transduce.commands.recipes import Files, FromCode, ToCode
 from transduce.config.commands import option
 from transduce.decoding.registry import EngineName
-from transduce.decoding.types import Term, Translation, TranslationOptions
+from transduce.decoding.types import Guide, Term, Translation, TranslationOptions
 from transduce.system.console import ItemDisplay, count, log
 from transduce.system.errors import NotInstalledError, UserError
 from transduce.system.profiling import phase
@@ -105,10 +105,18 @@ class Call:
     texts: tuple[str, ...]  # instead of a file
     needs_review: bool
     plain: bool
+    prefixes: Path | None
+    suffixes: Path | None
+
+    @property
+    def has_guides(self) -> bool:
+        """Whether the translations of the lines have prefixes or suffixes."""
+        return bool(self.prefixes or self.suffixes)
 
     def check_output(self) -> None:
         """Raise UserError if the output can't be written or is also an input."""
-        more = [str(self.glossary or ""), self.memory]
+        files = (self.glossary, self.prefixes, self.suffixes)
+        more = [*(str(file) for file in files if file), self.memory]
         check_output(self.output, [self.input, *filter(None, more)])
 
     def translation_options(self, translator: "Translator") -> TranslationOptions:
@@ -179,6 +187,8 @@ def translate(
     glossary: Path | None = None,
     glossary_exact: bool = False,
     memory: str = "",
+    prefixes: Path | None = None,
+    suffixes: Path | None = None,
     profile: bool = False,
     shard: str = "",
     on: str = "",
@@ -216,6 +226,8 @@ def translate(
         glossary_exact: Write the translations of terms as they are in the glossary, with any model.
         memory: A translation memory: a bilingual file (such as memory.tmx or memory.tsv), a folder of such files, or a
             database that `transduce serve --memory` has made. A text that it holds is not translated again.
+        prefixes: A text file; line n holds the characters that the translation of line n begins with, such as `Ein Hu`.
+        suffixes: A text file; line n holds the characters that the translation of line n ends with.
         profile: Print a time profile at the end.
         shard: Translate one shard of the lines, such as 3/16 for the third of 16; OUTPUT is the folder of all shards.
         on: Translate on the Ray cluster ray://HOST:PORT. `ray` is the cluster at RAY_ADDRESS; if unset, this machine.
@@ -248,6 +260,8 @@ def translate(
         texts,
         needs_review,
         plain,
+        prefixes,
+        suffixes,
     )
     _job(call)(call)
 
@@ -289,6 +303,10 @@ def _job(call: Call) -> Callable[[Call], None]:
         raise UserError(
             "--redo is for documents that hold sources and translations (.po, .xlf, .xliff, .tmx), --needs-review for "
             ".po, .xlf and .xliff."
+        )
+    if call.has_guides and (is_document or call.shard or call.on):
+        raise UserError(
+            "--prefixes and --suffixes are for lines of text, without --shard and --on."
         )
     if call.workers is not None and not call.on:
         raise UserError("--workers can only be used with --on.")
@@ -332,12 +350,15 @@ def translate_lines(call: Call) -> None:
             if sys.stderr.isatty() and Path(call.input).is_file():
                 total = sum(1 for _ in read_lines(call.input, plain=call.plain))
         progress = ItemDisplay("Lines translated", total)
-        is_typed = call.input == "-" and not call.texts and sys.stdin.isatty()
+        guides: Iterable[Guide] | None = None
+        if call.has_guides:
+            lines, guides = option("translate --prefixes")(lines, call.prefixes, call.suffixes)
+        is_typed = call.input == "-" and not call.texts and not guides and sys.stdin.isatty()
         if is_typed:
             translations = answers(translator, lines, options)
         else:
             showing = dataclasses.replace(translator, progress=progress.look_ahead)
-            translations = showing.translate_lines(lines, options)
+            translations = showing.translate_lines(lines, options, guides=guides)
         with progress if _is_file(call.output) else nullcontext():
             lines = _written_lines(translations, call.format, progress, at_once=is_typed)
             write_lines(call.output, lines, keep=True)

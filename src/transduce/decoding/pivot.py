@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from transduce.decoding.types import Link, Term, Translation, TranslationOptions
+from transduce.decoding.types import Guides, Link, Term, Translation, TranslationOptions
 
 Hop = TypeVar("Hop")  # translates texts: a translator, or a model of a server
 
@@ -17,22 +17,28 @@ def relay(
     hops: Sequence[Hop],
     texts: Sequence[str],
     options: TranslationOptions,
-    translate: Callable[[Hop, Sequence[str], TranslationOptions], list[Translation]],
+    translate: Callable[[Hop, Sequence[str], TranslationOptions, Guides], list[Translation]],
+    guides: Guides = None,
 ) -> list[Translation]:
-    """Translate texts by each hop in turn, by calling `translate(hop, texts, its options)`."""
+    """Translate texts by each hop in turn, by calling `translate(hop, texts, its options, its guides)`."""
     translations = []
-    for hop, its in hops_with_options(hops, options):
-        translations.append(translate(hop, texts, its))
+    for hop, its, known in hops_with_options(hops, options, guides):
+        translations.append(translate(hop, texts, its, known))
         texts = [each.text for each in translations[-1]]
     return joined(translations)
 
 
 def hops_with_options(
-    hops: Sequence[Hop], options: TranslationOptions
-) -> list[tuple[Hop, TranslationOptions]]:
-    """The hops of a route, each with the options for its translations."""
+    hops: Sequence[Hop], options: TranslationOptions, guides: Guides = None
+) -> list[tuple[Hop, TranslationOptions, Guides]]:
+    """The hops of a route, each with the options and the guides for its translations.
+
+    A prefix or a suffix is for the last hop. Only a single model reads similar texts.
+    """
     *first, last = hops
-    return [*((hop, into_pivot(options)) for hop in first), (last, options)]
+    if first and guides:
+        guides = [guide._replace(similar=None) for guide in guides]
+    return [*((hop, into_pivot(options), None) for hop in first), (last, options, guides)]
 
 
 def joined(translations: Sequence[list[Translation]]) -> list[Translation]:

@@ -82,6 +82,7 @@ class _Part(NamedTuple):
     """A sentence, or a piece of a sentence that is too long."""
 
     source: str
+    guide: Guide
     # The masked forms, best first, with their indices in Plan.sentences; if empty, the source is copied.
     tries: list[tuple[Masked, int]]
     flags: tuple[str, ...]
@@ -94,6 +95,7 @@ class _Text(NamedTuple):
 
     source: str
     kind: TextKind
+    guide: Guide
     spell: Callable[[str], str]  # escapes characters that would be markup
     gaps: list[str]
     parts: list[_Part]
@@ -142,10 +144,12 @@ class Plan:
         # Repeated texts are planned once.
         self._first = {text: i for i, text in reversed([*enumerate(self._all)])}
         distinct = sorted(self._first, key=self._first.__getitem__)
-        masked = [self._with_tokens(mask(text, kind, self._symbols)) for text, kind, _ in distinct]
+        masked = [self._masked(*text) for text in distinct]
         spans = [
-            cut_at_blocks(each, split(each.text, language)) if language else whole(each.text)
-            for each in masked
+            cut_at_blocks(each, split(each.text, language))
+            if language and not guide.suffix
+            else whole(each.text)
+            for each, (_, _, guide) in zip(masked, distinct, strict=True)
         ]
         # Measuring all sentences in one call is faster.
         long = self._too_long(
@@ -211,6 +215,13 @@ class Plan:
         texts = [joined[key] for key in self._all]
         return texts if self.options.align else list(map(_without_links, texts))
 
+    def _masked(self, text: str, kind: TextKind, guide: Guide) -> Masked:
+        masked = mask(text, kind, self._symbols)
+        # A tag could come before the given characters.
+        if guide.is_typed and len(masked.words) < len(masked.marks):
+            return Masked(text, ())
+        return self._with_tokens(masked)
+
     def _with_tokens(self, masked: Masked) -> Masked:
         return with_tokens(masked) if self._uses_tokens else masked
 
@@ -250,19 +261,24 @@ class Plan:
                 spans.append((begin, end))
         spans = whole_words(masked, spans)
         gaps, cuts = cut(masked, spans, spell)
-        guide = guide if len(cuts) == 1 else Guide()
+        its = [guide]
+        if len(cuts) > 1:
+            its = [Guide()] * len(cuts)
+            its[0] = Guide(prefix=guide.prefix)
+            its[-1] = Guide(suffix=guide.suffix)
         parts = [
-            self._part(each, spell, begin in in_parts, guide)
-            for each, (begin, _) in zip(cuts, spans, strict=True)
+            self._part(each, spell, begin in in_parts, known)
+            for each, (begin, _), known in zip(cuts, spans, its, strict=False)
         ]
-        return _Text(text, kind, spell, gaps, parts)
+        return _Text(text, kind, guide, spell, gaps, parts)
 
     def _recall(self, memory: TranslationMemory, direction: str) -> None:
         """Look up the sentences of texts that have several. Whole texts are looked up before they are planned."""
         several = [text for text in self._texts.values() if len(text.parts) > 1]
         sources = [part.source for text in several for part in text.parts]
         kinds = [text.kind for text in several for _ in text.parts]
-        found = recall(memory, sources, direction, kinds)
+        guides = [part.guide for text in several for part in text.parts]
+        found = recall(memory, sources, direction, kinds, guides)
         places = iter(range(len(sources)))
         for text in several:
             for i, (part, place) in enumerate(zip(text.parts, places, strict=False)):
@@ -274,11 +290,21 @@ class Plan:
                     )
                 elif its:
                     for form, sentence in part.tries:
-                        self.guides[sentence] = self._guide(form, Guide(its[0]))
+                        self.guides[sentence] = self._guide(
+                            form, part.guide._replace(similar=its[0])
+                        )
 
     def _guide(self, form: Masked, guide: Guide) -> Guide:
         """The guide for a masked form of a text, with the placeholder tokens that the form would have."""
-        if not guide.similar or not self._uses_tokens:
+        if not self._uses_tokens:
+            return guide
+        if guide.is_typed:
+            for word in form.words:
+                token = form.text[word.begin : word.end]
+                prefix = guide.prefix.replace(word.opening, token)
+                suffix = guide.suffix.replace(word.opening, token)
+                guide = guide._replace(prefix=prefix, suffix=suffix)
+        if not guide.similar:
             return guide
         pair = with_shared_tokens(guide.similar.source, guide.similar.target)
         fits = pair and (ANY_TOKEN.search(form.text) or not ANY_TOKEN.search(pair[1]))
@@ -292,13 +318,15 @@ class Plan:
         # Each branch of a message would need its own translation.
         has_branches = any(WITH_BRANCHES.match(mark.opening) for mark in masked.words)
         branched = (LOST,) if has_branches else ()
-        if not is_text(masked):
+        if not is_text(masked) and not guide.is_typed:
             words = (mark.opening for mark in masked.words if any(map(str.isalpha, mark.opening)))
             is_foreign = self._symbols and any(map(self._symbols.fullmatch, words))
-            return _Part(source, [], (UNTRANSLATED,) if is_foreign else branched)
-        forms = (
-            [self._with_tokens(masked), without_words(masked, spell)] if masked.words else [masked]
-        )
+            return _Part(source, guide, [], (UNTRANSLATED,) if is_foreign else branched)
+        forms = [masked]
+        if masked.words:
+            # The translation of the raw text surely has the given characters.
+            last = Masked(source, ()) if guide.is_typed else without_words(masked, spell)
+            forms = [self._with_tokens(masked), last]
         # A form may be too long, since placeholders and characters can't be cut.
         if len(forms) > 1 or in_parts:
             forms = [form for form in forms if not self._too_long([form.text])]
@@ -306,7 +334,8 @@ class Plan:
         self.sentences += [form.text for form in forms]
         self.guides += [self._guide(form, guide) for form in forms]
         flags: tuple[str, ...] = (LONG,) if not forms else (IN_PARTS,) if in_parts else branched
-        return _Part(source, list(zip(forms, range(first, first + len(forms)), strict=True)), flags)
+        tries = list(zip(forms, range(first, first + len(forms)), strict=True))
+        return _Part(source, guide, tries, flags)
 
     def _assembled(self, text: _Text, translations: Sequence[Translation]) -> Translation:
         """Join the translated parts of a text into a translation with alternatives."""
@@ -327,6 +356,10 @@ class Plan:
         gaps = target_gaps(
             text.gaps, [part.source for part in text.parts], [part.text for part in parts]
         )
+        if text.guide.prefix:
+            gaps[0] = ""
+        if text.guide.suffix:
+            gaps[-1] = ""
         written = "".join(chain(*zip(gaps, [*(part.text for part in parts), ""], strict=True)))
         flags = dict.fromkeys(flag for part in parts for flag in part.flags)
         if not self._is_intact(text, text.source, written):
@@ -380,6 +413,8 @@ class Plan:
             for candidate in candidates:
                 if candidate.text.strip() and copied(masked, candidate.text):
                     restored = self._restored(part, text, masked, candidate)
+                    if masked.marks and not part.guide.fits(restored.text):
+                        continue
                     if LOST not in restored.flags:
                         return restored
                     first = first or restored

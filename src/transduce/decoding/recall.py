@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import NamedTuple
 
-from transduce.decoding.types import Guide, MemoryMatch, Translation, TranslationMemory
+from transduce.decoding.types import Guide, Guides, MemoryMatch, Translation, TranslationMemory
 from transduce.text.formats import TextKind
 
 MARKUP = frozenset("<>&")
@@ -16,10 +17,13 @@ class Recall(NamedTuple):
     texts: Sequence[str]
     matches: list[tuple[MemoryMatch, ...]]
     others: list[int]
+    given: Guides = None  # of the texts, before the look-up
 
     def guides(self) -> list[Guide]:
         """What guides the translation of each of `others`."""
-        return [Guide(next(iter(self.matches[i]), None)) for i in self.others]
+        given = [self.given[i] if self.given else Guide() for i in self.others]
+        similar = (next(iter(self.matches[i]), None) for i in self.others)
+        return [each._replace(similar=unit) for each, unit in zip(given, similar, strict=True)]
 
     def with_translations(self, translations: Sequence[Translation]) -> list[Translation]:
         """The translations of all texts, given those of `others`."""
@@ -42,12 +46,21 @@ def recall(
     texts: Sequence[str],
     direction: str,
     kinds: Sequence[TextKind] | None = None,
+    guides: Guides = None,
 ) -> Recall:
-    """Look texts up. A unit is plain text, so that texts with markup have no matches."""
+    """Look texts up. A unit is plain text, so that texts with markup have no matches.
+
+    A text must be translated, too, if its unit does not begin and end as its guide demands.
+    """
     matches = memory.matches(texts, direction)
     for i, kind in enumerate(kinds or ()):
         if kind.markup:
             its = (each for each in matches[i] if MARKUP.isdisjoint(texts[i] + each.target))
             matches[i] = tuple(its)
-    others = [i for i, its in enumerate(matches) if not (its and its[0].score == 1)]
-    return Recall(texts, matches, others)
+    given = guides or repeat(Guide())
+    others = [
+        i
+        for i, (text, its, guide) in enumerate(zip(texts, matches, given, strict=False))
+        if not (its and its[0].score == 1 and guide.fits(known(text, its[0]).text))
+    ]
+    return Recall(texts, matches, others, guides)

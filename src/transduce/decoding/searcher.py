@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from transduce.config.commands import option
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.minimum_bayes_risk import by_expected_chrf
 from transduce.decoding.repetition import RETRY_NGRAMS, find_loops
@@ -89,8 +90,12 @@ class Searcher:
         `constraints` holds the words that the translations must contain.
         """
         inputs = sentences.sources
-        if sentences.guides:
-            inputs = list(map(self.guided, inputs, sentences.guides, sentences.texts))
+        guides = sentences.guides or ()
+        if guides:
+            inputs = list(map(self.guided, inputs, guides, sentences.texts))
+        has_prefixes = any(guide.prefix for guide in guides)
+        if has_prefixes and "prefixes" not in engine.supports:
+            engine = self.engine_for("prefixes")
         lengths = [len(ids) + 1 for ids in inputs]
         config = self.config
         if constraints:
@@ -106,7 +111,12 @@ class Searcher:
                 functools.partial(constraints.selector, batch, limits) if constraints else None
             )
             texts = [sentences.texts[i] for i in batch]
-            requests.append(Request(texts, [inputs[i] for i in batch], limits, selector))
+            token_filter = None
+            if has_prefixes:
+                of_batch = sentences.select(batch)
+                token_filter = option("prefix search")(self.tokenizer.target, of_batch, limits)
+            rows = [inputs[i] for i in batch]
+            requests.append(Request(texts, rows, limits, selector, token_filter))
         n_best_lists: NBestLists = [[]] * len(sentences.texts)
         for batch, hypotheses in zip(
             together, engine.search(requests, config, n_best), strict=True
@@ -115,6 +125,13 @@ class Searcher:
                 n_best_lists[i] = self.by_risk(best)
             if self.progress and not constraints:
                 self.progress(len(batch))
+        # A prefix may have an n-gram twice.
+        stuck = [i for i, best in enumerate(n_best_lists) if not best]
+        if stuck and has_prefixes and config.no_repeat_ngram:
+            freed = replace(self, config=replace(config, no_repeat_ngram=0), progress=None)
+            again = freed.search(engine, sentences.select(stuck), n_best, constraints)
+            for i, best in zip(stuck, again, strict=True):
+                n_best_lists[i] = best
         return n_best_lists
 
     def guided(self, source: list[int], guide: Guide, text: str) -> list[int]:

@@ -63,7 +63,7 @@ class TorchEngine:
         self._layers = functools.cache(layers) if layers else None
         limits = [model.max_positions for model in models if model.max_positions is not None]
         self.max_positions = min(limits, default=None)
-        features: list[Feature] = ["constraints", "positions"]
+        features: list[Feature] = ["constraints", "positions", "prefixes"]
         if any(source_attentions(model) for model in models):
             features.append("attention")
         self.supports = frozenset(features)
@@ -122,7 +122,7 @@ class TorchEngine:
             no_repeat_ngram=config.no_repeat_ngram,
             token_filter=self.token_filter(request.texts, request.limits)
             if self.token_filter
-            else None,
+            else request.token_filter,
             on_step=self.on_step,
             selector=request.selector(config.beam_size) if request.selector else None,
         )

@@ -34,6 +34,8 @@ from transduce.decoding.types import (
     Translation,
     TranslationMemory,
     TranslationOptions,
+    TypedTexts,
+    as_guides,
     as_list,
     as_terms,
 )
@@ -75,6 +77,20 @@ class OpenGlossarySearch(Protocol):
         originals: Sequence[str],
     ) -> GlossarySearch:
         """`sentences` are the searched sentences, and `originals` the texts as the user wrote them."""
+
+
+class PrepareTyped(Protocol):
+    """Prepares texts of which some have a prefix or a suffix."""
+
+    def __call__(
+        self,
+        texts: Sequence[str],
+        guides: Guides,
+        numbers: Sequence[int],
+        options: TranslationOptions,
+        direction: Direction,
+    ) -> TypedTexts:
+        """The texts to translate. Raises UserError for a prefix or a suffix that can't be used."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -160,6 +176,8 @@ class Translator(Searcher):
         glossary: Mapping[str, str] | Sequence[Term] = (),
         sentences: bool = False,
         translation_memory: TranslationMemory | None = None,
+        prefixes: Sequence[str] = (),
+        suffixes: Sequence[str] = (),
         glossary_exact: bool = False,
     ) -> list[Translation]:
         """Return the translation of each text, with up to n_best - 1 alternative translations.
@@ -170,9 +188,11 @@ class Translator(Searcher):
         By default, each text is one sentence. If `sentences` is true or a text is too long, it is split into sentences,
         and its tags and placeholders are preserved. `source` and `target` are language codes, for models with several
         directions. `beam_size` replaces decode.beam_size. Texts that `translation_memory` holds are not translated.
+        `prefixes` and `suffixes` hold the characters that each translation begins and ends with; "": any characters.
 
         The translation of a blank text is empty. Raises UserError if n_best exceeds the beam size, if a text has a line
-        break although `sentences` is false, or if no engine supports `align` or `glossary`.
+        break although `sentences` is false, if no engine supports `align` or `glossary`, or if the model can't write a
+        prefix or a suffix.
         """
         texts = as_list(texts)
         translator = self.toward(source, target) if source or target else self
@@ -181,7 +201,8 @@ class Translator(Searcher):
         options = TranslationOptions(
             n_best, align, as_terms(glossary), sentences, translation_memory, glossary_exact
         )
-        return translator._translate(texts, options, None, range(1, len(texts) + 1))
+        guides = as_guides(len(texts), prefixes, suffixes)
+        return translator._translate(texts, options, None, range(1, len(texts) + 1), guides)
 
     def translate_pairs(self, pairs: Sequence[Pair]) -> list[Translation]:
         """Translate the sources of pairs that may have different directions. Each source is one sentence."""
@@ -200,16 +221,27 @@ class Translator(Searcher):
         *,
         kinds: Iterable[TextKind] | None = None,
         numbers: Iterable[int] | None = None,
+        guides: Iterable[Guide] | None = None,
     ) -> Iterator[Translation]:
         """Translate a stream of texts. `kinds` holds their formats, and `numbers` their numbers in messages.
 
         Each chunk of CHUNK_LINES texts is translated independently of the other chunks.
         """
-        stream = zip(lines, kinds or repeat(PLAIN_TEXT), numbers or count(1), strict=False)
+        stream = zip(
+            lines,
+            kinds or repeat(PLAIN_TEXT),
+            numbers or count(1),
+            guides or repeat(Guide()),
+            strict=False,
+        )
         for chunk in chunks(stream, CHUNK_LINES):
-            texts, their_kinds, their_numbers = zip(*chunk, strict=True)
+            texts, their_kinds, their_numbers, known = zip(*chunk, strict=True)
             yield from self._translate(
-                texts, options, their_kinds if kinds else None, their_numbers
+                texts,
+                options,
+                their_kinds if kinds else None,
+                their_numbers,
+                known if guides else None,
             )
 
     def _translate(
@@ -218,17 +250,18 @@ class Translator(Searcher):
         options: TranslationOptions,
         kinds: Sequence[TextKind] | None,
         numbers: Sequence[int],
+        guides: Guides,
     ) -> list[Translation]:
         if not options.translation_memory:
-            return self._translate_others(texts, options, kinds, numbers, None)
+            return self._translate_others(texts, options, kinds, numbers, guides)
         direction = str(self.require_direction())
-        found = recall(options.translation_memory, texts, direction, kinds)
+        found = recall(options.translation_memory, texts, direction, kinds, guides)
         others = self._translate_others(
             [texts[i] for i in found.others],
             options._replace(translation_memory=None) if self.hops else options,
             kinds and [kinds[i] for i in found.others],
             [numbers[i] for i in found.others],
-            None if self.hops else found.guides(),
+            found.guides(),
         )
         return found.with_translations(others)
 
@@ -241,12 +274,28 @@ class Translator(Searcher):
         guides: Guides,
     ) -> list[Translation]:
         """Translate texts that the translation memory does not hold."""
+        direction = self.direction or Direction(self.language, self.language)
+        typed = typed_texts(texts, options, numbers, guides, direction)
+        if not typed:
+            return self._search_texts(texts, options, kinds, numbers, guides)
+        found = self._search_texts(typed.texts, options, kinds, numbers, typed.guides)
+        return typed.finished(found)
+
+    def _search_texts(
+        self,
+        texts: Sequence[str],
+        options: TranslationOptions,
+        kinds: Sequence[TextKind] | None,
+        numbers: Sequence[int],
+        guides: Guides,
+    ) -> list[Translation]:
         if self.hops:
             return relay(
                 self.hops,
                 texts,
                 options,
-                lambda hop, some, its: hop._translate(some, its, kinds, numbers),
+                lambda hop, some, its, known: hop._search_texts(some, its, kinds, numbers, known),
+                guides,
             )
         if options.sentences or kinds or self.tokenizer.has_placeholder_tokens:
             return self._split(texts, options, kinds, numbers, guides)
@@ -414,7 +463,8 @@ class Translator(Searcher):
                 self.hops,
                 sentences,
                 options,
-                lambda hop, some, its: hop.translate_sentences(some, its, numbers),
+                lambda hop, some, its, known: hop.translate_sentences(some, its, numbers, known),
+                guides,
             )
         options.check(self.config.beam_size)
         numbers = numbers or range(1, len(sentences) + 1)
@@ -426,8 +476,12 @@ class Translator(Searcher):
             if key[0].strip():
                 numbered.setdefault(key, number)
         texts = [text for text, _ in numbered]
-        read = self._readable(texts)
         given = [guide for _, guide in numbered]
+        # The given characters are those of the text as it is.
+        read = [
+            text if guide.is_typed else form
+            for text, form, guide in zip(texts, self._readable(texts), given, strict=True)
+        ]
         distinct = Sentences(
             read,
             self.encode(read),
@@ -467,6 +521,9 @@ class Translator(Searcher):
     ) -> list[Translation]:
         """Translate encoded sentences. `originals` are the sentences before unusual capitals were rewritten."""
         n_best = options.n_best if self.config.mbr == "none" else self.config.beam_size
+        has_suffixes = any(guide.suffix for guide in distinct.guides or ())
+        if has_suffixes:
+            n_best = self.config.beam_size
         aligner = self.engine_for("attention") if options.align else None
         glossary: GlossarySearch | None = None
         if options.glossary:
@@ -483,6 +540,8 @@ class Translator(Searcher):
             loops |= (
                 {*find_loops(distinct.sources, n_best_lists)} if self.config.retry_loops else set()
             )
+        if has_suffixes:
+            n_best_lists = option("suffix search")(self, distinct, n_best_lists)
         found = rank(
             distinct,
             n_best_lists,
@@ -503,3 +562,17 @@ class Translator(Searcher):
             return [translation for translation, _ in ranked]
         attention = functools.partial(self.forced, aligner, aligner.attention)
         return align(self.tokenizer, distinct.texts, distinct.sources, ranked, attention)
+
+
+def typed_texts(
+    texts: Sequence[str],
+    options: TranslationOptions,
+    numbers: Sequence[int],
+    guides: Guides,
+    direction: Direction,
+) -> TypedTexts | None:
+    """Prepare texts of which some have a prefix or a suffix; None if no text has one."""
+    if not any(guide.is_typed for guide in guides or ()):
+        return None
+    prepare: PrepareTyped = option("completion")
+    return prepare(texts, guides, numbers, options, direction)

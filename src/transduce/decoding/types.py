@@ -36,11 +36,13 @@ TERM = "term"  # the translation lacks a term of the glossary
 PLAIN_SEARCH: dict[str, Any] = {"capitals": False, "retry_loops": False, "mbr": "none"}
 
 # Features that only some engines support. attention: return a model's attention to the source. constraints: use the
-# selector of a request. positions: accept every length that the model supports.
-Feature = Literal["attention", "constraints", "positions"]
+# selector of a request. positions: accept every length that the model supports. prefixes: use the token filter of a
+# request.
+Feature = Literal["attention", "constraints", "positions", "prefixes"]
 FEATURE_PURPOSES: dict[Feature, str] = {
     "attention": "align words",
     "constraints": "obey a glossary",
+    "prefixes": "continue a prefix",
 }
 
 
@@ -82,9 +84,36 @@ class Guide(NamedTuple):
     # A unit of the translation memory, whose translation the model reads behind the text.
     similar: MemoryMatch | None = None
     terms: tuple[Match, ...] = ()  # terms whose translations the model reads inside the text
+    prefix: str = ""  # the characters that the translation begins with
+    suffix: str = ""  # the characters that it ends with
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether some characters of the translation are given."""
+        return bool(self.prefix or self.suffix)
+
+    def fits(self, text: str) -> bool:
+        """Whether a text begins and ends with the given characters."""
+        is_long = len(text) >= len(self.prefix) + len(self.suffix)
+        return is_long and text.startswith(self.prefix) and text.endswith(self.suffix)
 
 
 Guides = Sequence[Guide] | None  # one for each text; None: no text has one
+
+
+class TypedTexts(Protocol):
+    """Texts to translate, some of which have a prefix or a suffix."""
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """What remains to be translated of each text."""
+
+    @property
+    def guides(self) -> Guides:
+        """What the search reads for each of `texts`."""
+
+    def finished(self, translations: "Sequence[Translation]") -> "list[Translation]":
+        """The translations of the whole texts, from those of `texts`."""
 
 
 class TranslationMemory(Protocol):
@@ -229,6 +258,15 @@ class Request(NamedTuple):
     limits: list[int]  # maximum lengths of the translations, EOS not counted
     # Makes the search's selector from a beam size.
     selector: Callable[[int], Selector] | None = None
+    token_filter: TokenFilter | None = None
+
+    def select(self, indices: Sequence[int]) -> "Request":
+        """The sentences at these indices, without a selector and a token filter."""
+        return Request(
+            [self.texts[i] for i in indices],
+            [self.sources[i] for i in indices],
+            [self.limits[i] for i in indices],
+        )
 
 
 class Constraints(NamedTuple):
@@ -308,6 +346,20 @@ def as_list(texts: Iterable[str], numbers: Iterable[int] = ()) -> list[str]:
         if "\n" in text:
             raise UserError(f"Text {number} contains a line break.", "Give one sentence per text.")
     return [text.removeprefix(BYTE_ORDER_MARK) for text in texts]
+
+
+def as_guides(count: int, prefixes: Sequence[str], suffixes: Sequence[str]) -> Guides:
+    """The guides of `count` texts. Raises UserError unless each text, or none, has a prefix, and likewise a suffix."""
+    for name, given in (("prefixes", prefixes), ("suffixes", suffixes)):
+        if given and len(as_list(given)) != count:
+            raise UserError(
+                f"There are {count:,} texts but {len(given):,} {name}.",
+                "Give one per text; it may be empty.",
+            )
+    if not any(prefixes) and not any(suffixes):
+        return None
+    pairs = zip(prefixes or [""] * count, suffixes or [""] * count, strict=True)
+    return [Guide(prefix=prefix, suffix=suffix) for prefix, suffix in pairs]
 
 
 def as_terms(glossary: Mapping[str, str] | Sequence[Term]) -> tuple[Term, ...]:

@@ -103,15 +103,21 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
 
 
 def extend_vocabulary(
-    data: DataConfig, corpora: Corpora, tokenizer: Tokenizer, size: int, known: set[str]
+    data: DataConfig,
+    corpora: Corpora,
+    tokenizer: Tokenizer,
+    size: int,
+    known: set[str],
+    old_texts: Iterable[str] = (),
 ) -> Tokenizer:
     """Add pieces for the languages of the corpora that are not in `known`, and the missing tags.
 
     The new vocabulary has at most `size` pieces. If `size` is 0, each new language gets as many pieces as a known one
-    has on average.
+    has on average. `old_texts`: other texts in known languages.
     """
     columns = _columns(data, corpora)
     new = [its for language, its in columns.items() if language not in known]
+    known_columns = [its for language, its in columns.items() if language in known]
     old = tokenizer.source.size
     tagged = [
         Direction.parse(name)[0 if tokenizer.has_own_tags else 1 :] for name in data.directions
@@ -123,7 +129,8 @@ def extend_vocabulary(
         raise UserError(
             f"data.vocab_size must be at least {old + missing}: the old vocabulary and the new tags."
         )
-    return tokenizer.extended(StagedTexts(list(chain.from_iterable(new))), extra, tags)
+    texts, known_texts = (StagedTexts([*chain.from_iterable(its)]) for its in (new, known_columns))
+    return tokenizer.extended(texts, extra, tags, chain(known_texts, old_texts))
 
 
 def _columns(data: DataConfig, corpora: Corpora) -> dict[str, list[Column]]:

@@ -81,7 +81,12 @@ def prepare(
         whole = aggregate(data, corpora, old.valid if old else ())
         if tokenizer and replay:
             tokenizer = extend_vocabulary(
-                data, corpora, tokenizer, vocab_size(whole.pairs), replay.languages
+                data,
+                corpora,
+                tokenizer,
+                vocab_size(whole.pairs),
+                replay.languages,
+                replay.texts(),
             )
         tokenizer = tokenizer or learn_vocabulary(data, corpora, vocab_size(whole.pairs))
         if replay:

@@ -103,10 +103,18 @@ class Replay(Old):
             )
         return [*self.valid, *new]
 
+    def texts(self) -> Iterator[str]:
+        """Both sides of the pairs of the corpora, as the vocabulary decodes them."""
+        old = self.prepared.tokenizer
+        for store in self.stores():
+            for block in StoreView(store).blocks():
+                yield from old.source.decode(block.source.lists())
+                yield from old.target.decode(block.target.lists())
+
     def write_stores(self, folder: Path, first: int, tokenizer: Tokenizer) -> None:
         """Encode the corpora with an extended vocabulary, for the prepared corpus `folder`, numbered from `first`."""
         for number, store in enumerate(self.stores(), first):
-            if tokenizer.is_imported:  # it keeps the ids of old texts, and decoding would lose text
+            if tokenizer.is_imported:  # most ids of old texts stay, and decoding would lose text
                 pairs = StoreView(store).blocks()
             else:
                 pairs = _encoded_again(store, self.prepared.tokenizer, tokenizer)

@@ -10,6 +10,7 @@ from itertools import accumulate, pairwise
 from transduce.config.schema import PLACEHOLDER_TOKENS, UNK
 from transduce.tokens.spans import Span
 from transduce.tokens.vocabulary import (
+    NO_PREFIX,
     OWN_TAG,
     SPACE,
     Rows,
@@ -55,6 +56,16 @@ class ImportedVocabulary(Vocabulary):
     def encode_behind(self, text: str) -> list[int]:
         """The ids of one text, as `encode` returns them."""
         return self.encode([text]).lists()[0]
+
+    def spell(self, pieces: Sequence[str]) -> list[list[int]]:
+        """The ids of the pieces that spell each of other pieces."""
+        continuing = open_model(self.model + NO_PREFIX)
+        spelt = self.encode([piece.removeprefix(SPACE) for piece in pieces]).lists()
+        for place, piece in enumerate(pieces):
+            if not piece.startswith(SPACE):
+                names = continuing.encode(piece, out_type=str)
+                spelt[place] = [self._ids.get(name, UNK) for name in names]
+        return spelt
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """The text of each row of ids, as a single line without outer spaces."""

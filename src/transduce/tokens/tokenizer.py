@@ -6,7 +6,7 @@ is encoded as its UTF-8 bytes, so the unknown piece never occurs. Encoded texts 
 
 import copy
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
@@ -91,15 +91,22 @@ class Tokenizer:
         sources_model = learn_model([sources], vocab_size, kind, placeholder_tokens, marks)
         return cls(Vocabulary(targets_model), Vocabulary(sources_model), quotes)
 
-    def extended(self, texts: Collection[str], extra: int, languages: Sequence[str]) -> Self:
+    def extended(
+        self,
+        texts: Collection[str],
+        extra: int,
+        languages: Sequence[str],
+        old_texts: Iterable[str] = (),
+    ) -> Self:
         """A tokenizer with the same ids, at most `extra` pieces learnt from texts, and the tags of languages.
 
-        An imported vocabulary gets only pieces of one character. Raises UserError for separate vocabularies, and if
-        there is no text.
+        An imported vocabulary gets no pieces that `old_texts` would often be split into. Raises UserError for separate
+        vocabularies, and if there is no text.
         """
         self.check_joint()
         if self.is_imported:
-            return option("extend an imported vocabulary")(self, texts, extra, languages)
+            extend = option("extend an imported vocabulary")
+            return extend(self, texts, extra, languages, old_texts)
         tags = [LANGUAGE_TAG.format(language) for language in languages]
         return type(self)(
             Vocabulary(extend_model(self.target.model, texts, extra, self.target.kind, tags))

@@ -226,6 +226,10 @@ class Vocabulary:
             row += self.continuing.encode(part)
         return row
 
+    def spell(self, pieces: Sequence[str]) -> list[list[int]]:
+        """The ids of the pieces that spell each of other pieces."""
+        return [self.encode_behind(piece.replace(SPACE, " ")) for piece in pieces]
+
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Decode rows of ids to texts, by the rules of `Tokenizer.decode`."""
         return [

@@ -16,7 +16,6 @@ from transduce.preparation.prepared import is_prepared
 from transduce.system.errors import UserError
 from transduce.tokens.imported_vocabulary import language_of
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.tokens.vocabulary import SPACE
 from transduce.training.run_card import asked_vocabulary_size
 from transduce.training.schedule import check_risk
 
@@ -118,7 +117,8 @@ def extended(
 
     The row is the mean of the rows of the tokens that spell the new token. For the tag of a new language, this is the
     tag of the language `like`; for any other tag, and without `like`, these are all older tags. A character that the
-    old vocabulary can't spell begins as its base letter, as r for ř, or else as the mean of all tokens.
+    old vocabulary can't spell counts as its base letter, as r for ř, or else not; a token of such characters begins as
+    the mean of all tokens.
     """
     weights = origin.model.state_dict()
     old = origin.tokenizer.target
@@ -127,15 +127,16 @@ def extended(
     old_tags = list(old.tags.values()) or everything
     like_tag = [old.tags[origin.tokenizer.tag_of(like)]] if like else old_tags
     known = {code for direction in directions_of(origin.config.data) for code in direction}
+    pieces = new.pieces(range(old.size, new.size))
+    characters = {*"".join(pieces)}
+    bases = {ord(each): normalize("NFD", each)[0] for each in characters - old.known(characters)}
+    with_bases = old.spell([piece.translate(bases) for piece in pieces])
     spelt = []
-    for piece in new.pieces(range(old.size, new.size)):
-        text = piece.replace(SPACE, " ")
-        ids = old.encode_behind(text)
+    for piece, exact, approximate in zip(pieces, old.spell(pieces), with_bases, strict=True):
+        ids = [token for token in approximate if token != UNK] if UNK in exact else exact
         if piece in new.tags:
             ids = old_tags if language_of(piece) in known else like_tag
-        elif UNK in ids:
-            ids = old.encode_behind(normalize("NFD", text)[0])
-        spelt.append(everything if UNK in ids else ids)
+        spelt.append(ids or everything)
     for name, weight in model.state_dict().items():
         if weight.shape != weights[name].shape:
             rows = torch.stack([weights[name][tokens].mean(0) for tokens in spelt])

@@ -118,8 +118,9 @@ class BlockwiseEngine(TorchEngine):
     """The torch engine, with greedy search in blocks."""
 
     def run(self, request: Request, config: DecodeConfig, n_best: int) -> NBestLists:
-        """Search sentence by sentence; with constraints or without repetitions, as the torch engine does."""
-        if config.beam_size > 1 or config.no_repeat_ngram or request.selector:
+        """Search sentence by sentence; with constraints, prefixes or without repetitions, as the torch engine does."""
+        is_free = not (config.no_repeat_ngram or request.selector or request.token_filter)
+        if config.beam_size > 1 or not is_free:
             return super().run(request, config, n_best)
         model = cast(Transformer, self.models[0].eval())
         alpha = config.length_penalty

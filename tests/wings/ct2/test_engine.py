@@ -9,7 +9,7 @@ import torch
 
 import transduce
 from engines import SMALL, SOURCES, converted, lively, search
-from transduce.config.schema import DecodeConfig
+from transduce.config.schema import EOS, UNK, DecodeConfig
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.types import Request
 from transduce.model_folder import describe
@@ -35,6 +35,20 @@ def test_no_special_piece_is_proposed(tmp_path):
     assert {"0", "1", "3"} & {*free.hypotheses[0]}
     [(_, tokens)] = search(engine, [[5, 6]], 30, beam_size=1)
     assert tokens and min(tokens) >= 4
+
+
+def test_a_translation_of_an_unknown_character_has_the_score_of_our_model(tmp_path):
+    """CTranslate2's own score is that of a model that can't predict UNK."""
+    shape = replace(SMALL, output_bias=True)
+    model = lively(shape)
+    model.output_bias.data[[EOS, UNK]] += 4  # likely
+    engine = converted(model, shape, tmp_path)
+    source = [5, UNK, 6, 7]
+    [(score, tokens)] = search(engine, [source], 30, beam_size=4, length_penalty=0.0)
+    assert len(tokens) < 30
+    for each in (engine, TorchEngine([model])):
+        [log_probs] = each.log_probs([source], [tokens])
+        assert score == pytest.approx(sum(log_probs), abs=1e-3)
 
 
 def test_alternatives_that_are_cut_are_different(tmp_path):

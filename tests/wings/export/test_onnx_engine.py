@@ -78,7 +78,7 @@ def test_what_an_engine_says_of_itself(tmp_path: Path) -> None:
     _, exported = graph_engines(tmp_path, positions="learned", max_positions=9)
     sizes = [(tmp_path / name).stat().st_size for name in (ENCODER, DECODER)]
     assert exported.weight_bytes == sum(sizes) and exported.max_positions == 9
-    assert exported.name == "ONNX Runtime" and exported.supports == {"constraints"}
+    assert exported.name == "ONNX Runtime" and exported.supports == {"constraints", "prefixes"}
     with pytest.raises(NotImplementedError):
         exported.attention([], [])
     _, exported = graph_engines(tmp_path)

@@ -17,7 +17,7 @@ from transduce.wings.memories.database import Database, Unit
 
 DIRECTION = "src-tgt"
 PLAIN = {"train.threads": 1, "train.precision": "float32", "train.label_smoothing": 0.1}
-STEPS = {"train.steps": 120, "train.warmup": 20, "train.validate_every": 60, **PLAIN}
+STEPS = {"train.steps": 120, "train.warmup": 20, **PLAIN}
 
 
 @pytest.fixture

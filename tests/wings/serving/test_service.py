@@ -210,7 +210,7 @@ def test_sentences_are_sent_to_the_queue_with_their_lengths_and_texts(
     tokenizer: Tokenizer,
 ) -> None:
     translator = translator_of(Echo(), tokenizer, "ka", "zu")
-    _, [part] = _plan(translator, ["Ka lo. Mi.", "", "Va"], options(n_best=2), None)
+    _, [part] = _plan(translator, ["Ka lo. Mi.", "", "Va"], options(n_best=2), None, None)
     numbers = dict(zip(part.sentences, part.numbers, strict=True))
     assert (numbers["Ka lo."], numbers["Mi."], numbers["Va"]) == (1, 1, 3)
     assert part.key.translator is translator and part.key.options.n_best == 2

@@ -86,7 +86,9 @@ class OnnxEngine:
     """An engine with an `onnxruntime.InferenceSession` for each of the two graphs."""
 
     name = "ONNX Runtime"
-    supports: frozenset[Feature] = frozenset({"constraints"})  # the graphs return no attention
+    supports: frozenset[Feature] = frozenset(
+        {"constraints", "prefixes"}
+    )  # the graphs return no attention
 
     def __init__(self, folder: Path, config: ModelConfig, threads: int):
         """Raises UserError if onnxruntime isn't installed or can't read the graphs."""
@@ -129,6 +131,7 @@ class OnnxEngine:
                 length_penalty=config.length_penalty,
                 n_best=n_best,
                 no_repeat_ngram=config.no_repeat_ngram,
+                token_filter=request.token_filter,
                 selector=request.selector(config.beam_size) if request.selector else None,
             )
 

@@ -42,6 +42,11 @@ def learn(
         sys.exit(NOT_USED)
 
 
+def learning_command(model: Path, memory: Path) -> list[str]:
+    """The arguments of `transduce` with which a model learns the corrections of a memory."""
+    return ["learn", str(model), "--memory", str(memory)]
+
+
 def versions(model: Path, /, *, memory: Path | None = None) -> None:
     """List the versions of a model that has learnt from corrections.
 

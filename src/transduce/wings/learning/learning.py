@@ -28,6 +28,8 @@ from transduce.wings.memories.database import Database
 
 GENERAL_TESTED = 300  # pairs
 SIGNIFICANT = 0.05
+# The test decides, not an early validation; validations would take more time than the updates.
+BRIEF = {"train.patience": 0, "train.validate_every": 1_000_000, "train.average": 1}
 NEXT = "next"  # the folder of a version that is being made
 
 
@@ -142,8 +144,7 @@ def _train(
         corpora.append({"files": [str(file)], **direction._asdict()})
     more = {"data.directions": tuple(map(str, directions))} if len(directions) > 1 else {}
     log(f"Learning from {count(len(new), 'correction')}")
-    # The test decides, not an early validation.
-    given = {"data.corpora": corpora, "train.patience": 0, **more, **options}
+    given = {"data.corpora": corpora, **BRIEF, **more, **options}
     train(made, init=before, remember=[*remember], options=given)
     shutil.rmtree(folder)
 

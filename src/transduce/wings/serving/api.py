@@ -292,16 +292,21 @@ async def _translate_along(
 ) -> tuple[list[Translation], bool]:
     """Translate each text along the route of its source language, and tell whether all models align words."""
     terms = as_terms(asked.glossary)
+    guides = payload.guides(asked, texts)
     options = TranslationOptions(
         asked.alternatives + 1, asked.alignment, terms, True, memory, asked.glossary_exact
     )
     order = Order(options, asked.beam_size)
-    work = service.translate_html if asked.format == "html" else service.translate
     found = dict[int, Translation]()
     async with service.store.open([*routes.values()]) as opened:
         for source, route in zip(routes, opened, strict=True):
             places = [i for i, each in enumerate(sources) if each == source]
-            translated = await work([texts[i] for i in places], route, order)
+            its = [texts[i] for i in places]
+            if asked.format == "html":
+                translated = await service.translate_html(its, route, order)
+            else:
+                known = guides and [guides[i] for i in places]
+                translated = await service.translate(its, route, order, guides=known)
             found |= zip(places, translated, strict=True)
         can_align = all(served.can_align for served in chain.from_iterable(opened))
     return [found[i] for i in range(len(texts))], can_align

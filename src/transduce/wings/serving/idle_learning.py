@@ -13,6 +13,7 @@ from pathlib import Path
 
 from transduce.system.console import log
 from transduce.system.errors import UserError
+from transduce.wings.learning.command import learning_command
 from transduce.wings.learning.corrections import MIN_NEW, new_corrections
 from transduce.wings.memories.database import Database
 
@@ -56,8 +57,8 @@ class IdleLearner:
 
     async def _learn(self, model: Path) -> bool:
         """Run `transduce learn`, and return whether it made a version."""
-        command = ["-m", "transduce", "learn", str(model), "--memory", str(self._database.path)]
-        process = await asyncio.create_subprocess_exec(sys.executable, *command)
+        command = learning_command(model, self._database.path)
+        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "transduce", *command)
         try:
             if hasattr(os, "setpriority"):
                 with contextlib.suppress(OSError):  # it may be gone already

@@ -14,7 +14,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import Field as FormField
 from python_multipart.multipart import FormParser, parse_options_header
 
-from transduce.decoding.types import Translation
+from transduce.decoding.types import Guides, Translation, as_guides
 from transduce.system.errors import UserError
 from transduce.text.languages import LIBRETRANSLATE_CODES
 from transduce.wings.serving.languages import Detected
@@ -28,6 +28,7 @@ MODEL_HELP = "name of the model that translates; without a name: the default mod
 MEMORY_HELP = "use the server's translation memory, if it has one"
 GLOSSARY_HELP = "source terms and their translations, as a JSON object; models trained with data.terms inflect them"
 EXACT_HELP = "write the translations of the glossary's terms as they are, with any model"
+PREFIX_HELP = "the characters that the translation {} with; for a list q, a list"
 Fields = TypeVar("Fields", bound=BaseModel)
 JsonObject = dict[str, Any]
 
@@ -89,6 +90,8 @@ class Texts(BaseModel):
     glossary_exact: bool = Field(False, description=EXACT_HELP)
     model: Code = Field("", description=MODEL_HELP)
     memory: bool = Field(True, description=MEMORY_HELP)
+    prefix: str | list[str] = Field("", description=PREFIX_HELP.format("begins"))
+    suffix: str | list[str] = Field("", description=PREFIX_HELP.format("ends"))
 
 
 def parse(body: bytes, content_type: str, query: bytes, depth: int) -> JsonObject:
@@ -160,7 +163,23 @@ def check_limits(asked: Texts, texts: Sequence[str], limits: Limits) -> None:
     ):
         _check_count(what, count, limit)
     check_characters("text", texts, limits.characters)
+    check_characters(
+        "prefix or suffix", [*as_texts(asked.prefix), *as_texts(asked.suffix)], limits.characters
+    )
     check_glossary(asked.glossary, limits)
+
+
+def as_texts(field: str | list[str]) -> list[str]:
+    """The texts of a field; none if it is empty."""
+    return field if isinstance(field, list) else [field] if field else []
+
+
+def guides(asked: Texts, texts: Sequence[str]) -> Guides:
+    """What the clients say about the translations. Raises UserError unless they are as many as the texts."""
+    found = as_guides(len(texts), as_texts(asked.prefix), as_texts(asked.suffix))
+    if found and asked.format == "html":
+        raise UserError("A prefix or a suffix can't be used with HTML.", "Send the text as text.")
+    return found
 
 
 def check_glossary(glossary: Mapping[str, str], limits: Limits) -> None:

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from transduce.decoding.pivot import hops_with_options, joined
 from transduce.decoding.plan import Plan
 from transduce.decoding.recall import recall
-from transduce.decoding.translator import Translator
+from transduce.decoding.translator import Translator, typed_texts
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
     Guides,
@@ -152,19 +152,24 @@ class Service:
         order: Order,
         *,
         kinds: Sequence[TextKind] | None = None,
+        guides: Guides = None,
     ) -> list[Translation]:
         """Translate texts in batches that are shared with other requests. Without a model, return the texts.
 
         Words are aligned only if the engine can align. Raises QueueFullError or the UserErrors of the translator.
         """
         if not route:
+            if any(guide.is_typed for guide in guides or ()):
+                raise UserError(
+                    "source and target are the same language, so a text can't have a prefix or a suffix."
+                )
             return [replace(BLANK_TRANSLATION, text=text) for text in texts]
         memory = order.options.translation_memory
         if not memory:
-            return await self._relay(texts, route, order, kinds, None)
+            return await self._relay(texts, route, order, kinds, guides)
         direction = str(Direction(*_ends(route)))
         size = sum(map(len, texts))
-        found = await self._run(size, lambda: recall(memory, texts, direction, kinds))
+        found = await self._run(size, lambda: recall(memory, texts, direction, kinds, guides))
         others = [texts[i] for i in found.others]
         their_kinds = kinds and [kinds[i] for i in found.others]
         translations = await self._relay(others, route, order, their_kinds, found.guides())
@@ -181,14 +186,19 @@ class Service:
         """Translate texts by each model of a route in turn. Only a single model uses the translation memory."""
         if len(route) > 1:
             order = order._replace(options=order.options._replace(translation_memory=None))
-            guides = None
+        numbers = range(1, len(texts) + 1)
+        typed = typed_texts(texts, order.options, numbers, guides, Direction(*_ends(route)))
+        if typed:
+            texts = typed.texts
+            guides = typed.guides
         translations = []
-        for served, options in hops_with_options(route, order.options):
+        for served, options, known in hops_with_options(route, order.options, guides):
             its = order._replace(options=options)
-            hop = await self._translate(texts, served, its, kinds, guides)
+            hop = await self._translate(texts, served, its, kinds, known)
             translations.append(hop)
             texts = [each.text for each in hop]
-        return joined(translations)
+        found = joined(translations)
+        return typed.finished(found) if typed else found
 
     async def _translate(
         self,

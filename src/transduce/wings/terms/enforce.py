@@ -45,6 +45,8 @@ def enforce(
     _check_limits(translator, sentences, constraints)
     engine = translator.engine_for("constraints")
     found = _search(translator, engine, sentences, constraints, {}, n_best)
+    # Beside a long prefix, there may be no room for the terms.
+    lacking = [i for i in lacking if complete[i] or found[i]]
     merged = {i: translator.by_risk(_merged(complete[i], found[i], n_best)) for i in lacking}
     changed = {i: n_best_lists[i][0] for i in lacking if n_best_lists[i][0] not in complete[i]}
     if changed and "attention" in engine.supports:

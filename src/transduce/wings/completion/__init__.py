@@ -1,0 +1,1 @@
+"""Completes translations whose beginning, and perhaps end, a person has written."""
