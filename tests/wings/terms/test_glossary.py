@@ -16,6 +16,7 @@ from transduce.decoding.translator import Translator
 from transduce.decoding.types import (
     TERM,
     Hypothesis,
+    Match,
     Term,
     TranslationOptions,
 )
@@ -240,6 +241,11 @@ def test_a_constraint_has_its_spellings_after_a_space_and_without_one(tokenizer)
     fewer = ImportedVocabulary(tokenizer.target.model, pieces[:260])
     with pytest.raises(UserError, match="vocabulary can't spell the term Hund"):
         segment(Tokenizer(fewer), "Hund")
+
+
+def test_a_longer_term_does_not_match_at_the_end_of_a_text():
+    glossary = Glossary([Term("a dog", "x"), Term("a dog runs", "y")])
+    assert glossary.matches("see a dog") == [Match((4, 9), "x")]
 
 
 def test_terms_of_turkish_have_two_letters_i():

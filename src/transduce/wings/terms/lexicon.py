@@ -14,7 +14,7 @@ from transduce.wings.terms.lemmas import Lemmas
 
 MIN_CHARACTERS = 3  # of a word with a translation
 NUM_FUNCTION_WORDS = 50  # the most frequent words of a side are no terms
-MAX_MEETINGS = 20_000_000  # of a source word and a target word; needs 2 GB of memory
+MAX_MEETINGS = 20_000_000  # of a source word and a target word; needs 1.5 GB of memory
 ROUNDS = 5
 MIN_AGREEMENT = 0.1  # minimum product of the translation probabilities of both directions
 
