@@ -3,8 +3,8 @@
     python benchmarks/copied_words.py [--names 8000] [--updates 2000] [--tests 150]
 
 Writes a corpus in an invented language: each name has a translation of its own, drawn at random, and stands in two
-pairs that differ in another word. A model is trained with data.translation_memory. Then it translates sentences with new
-names, whose other sentence is in the memory. Prints how many translations are right, with the memory and without.
+pairs that differ in another word. A model is trained with data.translation_memory. Then it translates sentences with
+new names, whose other sentence is in the memory. Prints how many translations are right, with the memory and without.
 """
 
 import random
