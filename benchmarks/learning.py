@@ -3,10 +3,10 @@
     python benchmarks/learning.py MODEL CORRECTIONS SOURCE [--clients 64] [--seconds 20] [--minutes 1]
 
 CORRECTIONS is a .tsv file in the model's direction, whose pairs become accepted corrections. Every line of SOURCE is a
-request. First `transduce learn --minutes` runs alone. Then clients send requests to a server of the model for --seconds
-and, while `transduce learn` runs with the lowest priority, as `serve --learn` starts it, until it ends. Prints the
-seconds of both learning steps, the median and the 99th percentile of the latencies, their ratios, and how many requests
-were not answered with status 200.
+request. First `transduce learn --minutes` runs alone. Then clients send requests to a server of the model for
+--seconds, and for --seconds while `transduce learn` runs with the lowest priority, as `serve --learn` starts it. Prints
+the seconds of the learning step, the median and the 99th percentile of the latencies, their ratios, and how many
+requests were not answered with status 200.
 """
 
 import asyncio
@@ -50,16 +50,6 @@ def percentile(answers: list[Answer], place: int) -> float:
     return 1000 * statistics.quantiles((each.seconds for each in answers), n=100)[place - 1]
 
 
-async def while_learning(
-    process: subprocess.Popen[str], port: int, bodies: list[bytes], clients: int
-) -> list[Answer]:
-    """Send requests for a second again and again, until the process ends."""
-    answers: list[Answer] = []
-    while process.poll() is None:
-        answers += await closed(port, bodies, clients, 1.0)
-    return answers
-
-
 def main(
     model: Path,
     corrections: str,
@@ -89,14 +79,12 @@ def main(
         with server(own) as port:
             asyncio.run(closed(port, bodies, clients, 3.0))  # warm-up
             before = asyncio.run(closed(port, bodies, clients, seconds))
-            began = time.monotonic()
             process = start_learning(own, memory, minutes)
             os.setpriority(os.PRIO_PROCESS, process.pid, LOWEST_PRIORITY)
-            during = asyncio.run(while_learning(process, port, bodies, clients))
-            beside = said(process, began)
-    print(
-        f"{len(units)} corrections; learning alone {alone:.0f} s, beside {clients} clients {beside:.0f} s"
-    )
+            during = asyncio.run(closed(port, bodies, clients, seconds))
+            assert process.poll() is None, "the learning has ended before the measurement"
+            process.kill()
+    print(f"{len(units)} corrections; learning takes {alone:.0f} s")
     print("| | requests | p50 | p99 | not answered |")
     print("| --- | --- | --- | --- | --- |")
     for name, answers in (("without learning", before), ("while it learns", during)):
