@@ -17,7 +17,7 @@ def learn(
     /,
     *,
     memory: Path,
-    minutes: float = 1.0,
+    minutes: float = 0.75,
     remember: Files = (),
     owner: str = "",
 ) -> None:
