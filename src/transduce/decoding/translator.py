@@ -408,7 +408,8 @@ class Translator(Searcher):
         """Compute the probability of each target by forced decoding, with this engine (`transduce score`: torch).
 
         Each text is one sentence. The score of a target can differ from its score in `translate` if the search built
-        the target from other pieces, translated a sentence in capitals as lower case, or carried symbols over. A
+        the target from other pieces, translated a sentence in capitals as lower case, carried symbols over, or read
+        terms or a similar text. A
         pair of blank texts has probability 1. If the model was trained on masked placeholders, `score` masks
         placeholders unless `masked` is true. Raises UserError as `translate` does, if there are more or fewer targets
         than sources, and if the model lacks the direction: the probability of a translation through a pivot is unknown.

@@ -9,6 +9,7 @@ folder/   tokenizer.model  corpus-0/ corpus-1/ …  (token stores)
 
 import dataclasses
 import json
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -90,8 +91,18 @@ class Facts:
             str(Direction(self.source, self.target).as_codes)
         ]
 
-    def extended(self, other: "Facts", corpora: Sequence[int], factor: float = 1.0) -> "Facts":
-        """These facts with some corpora of `other`, whose weights are multiplied by `factor`."""
+    def extended(
+        self,
+        other: "Facts",
+        corpora: Sequence[int],
+        *,
+        factor: float = 1.0,
+        languages: Sequence[list[str]] | None = None,
+    ) -> "Facts":
+        """These facts and the facts of other corpora: their numbers in `other`, and a factor on their weights.
+
+        By default, they have the `languages` that they have in `other`.
+        """
 
         def chosen(values: Sequence[Any]) -> list[Any]:
             return [values[corpus] for corpus in corpora]
@@ -101,7 +112,7 @@ class Facts:
             corpora=self.corpora + chosen(other.corpora),
             files=self.files + chosen(other.files),
             weights=self.weights + [weight * factor for weight in chosen(other.weights)],
-            languages=self.languages + chosen(other.pair_languages),
+            languages=self.languages + list(languages or chosen(other.pair_languages)),
         )
 
 
@@ -254,6 +265,7 @@ def write_facts(
     every = [TokenStore(store_path(folder, corpus)) for corpus in range(number)]
     own = every[: len(data.corpora)]
     tokenizer = Tokenizer.load(folder)
+    began = time.monotonic()
     copied = list[int]()
     ways = list[list[str]]()
     for corpus, direction, pairs in copies(data, own, tokenizer):
@@ -277,12 +289,11 @@ def write_facts(
         left_out=dict(cleaning.counts),
         source_tokens=sum(int(store.source.lengths.sum()) + len(store) for store in stores),
         target_tokens=sum(int(store.target.lengths.sum()) + len(store) for store in stores),
-        seconds=round(seconds, 3),
+        seconds=round(seconds + (time.monotonic() - began if copied else 0), 3),
         languages=[[corpus.source, corpus.target] for corpus in data.corpora],
     )
     facts = extend(facts, every) if extend else facts
-    facts = facts.extended(facts, copied)
-    facts.languages[len(facts.languages) - len(ways) :] = ways
+    facts = facts.extended(facts, copied, languages=ways)
     check_pairs(data, [*map(len, own)], cleaning)
     (folder / FACTS_FILE).write_text(
         json.dumps(dataclasses.asdict(facts), indent=1, ensure_ascii=False), encoding="utf-8"

@@ -46,7 +46,7 @@ class Old:
 
     def extended(self, facts: Facts, factor: float) -> Facts:
         """The facts of a new corpus with those of the old corpora, whose weights are multiplied by `factor`."""
-        return facts.extended(self.prepared.facts, self.corpora, factor)
+        return facts.extended(self.prepared.facts, self.corpora, factor=factor)
 
 
 @dataclass(frozen=True)

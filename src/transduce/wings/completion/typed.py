@@ -125,6 +125,7 @@ def _check(each: TypedText, options: TranslationOptions) -> None:
     where = f"Text {each.number}"
     if not each.text.strip():
         raise UserError(f"{where} is blank, but has a prefix or a suffix.", "Leave them out.")
+    # Texts are split at all of these characters, so that no sentence holds them.
     if len(characters.splitlines()) > 1 or "\n" in characters:
         raise UserError(
             f"{where}: its prefix or its suffix has a line break.", "Translate each line by itself."

@@ -245,10 +245,7 @@ class CTranslate2Engine:
         ]
 
     def _start(
-        self,
-        sources: Sequence[Sequence[int]],
-        limit: int,
-        config: DecodeConfig,
+        self, sources: Sequence[Sequence[int]], limit: int, config: DecodeConfig
     ) -> list[Any]:
         jobs: list[Any] = self._translator.translate_batch(
             self._sources(sources),
@@ -267,12 +264,7 @@ class CTranslate2Engine:
         )
         return jobs
 
-    def _results(
-        self,
-        request: Request,
-        jobs: list[Any],
-        config: DecodeConfig,
-    ) -> list[Any]:
+    def _results(self, request: Request, jobs: list[Any], config: DecodeConfig) -> list[Any]:
         """Wait for a request's results, and repeat the search for sentences with hypotheses that are too long.
 
         The first search applies the request's largest length limit to all sentences.
@@ -290,11 +282,7 @@ class CTranslate2Engine:
         return results
 
     def _rank(
-        self,
-        request: Request,
-        results: list[Any],
-        config: DecodeConfig,
-        n_best: int,
+        self, request: Request, results: list[Any], config: DecodeConfig, n_best: int
     ) -> NBestLists:
         """The `n_best` best hypotheses of each sentence, ranked by our score."""
         alpha = config.length_penalty

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,8 +30,11 @@ def pairs_with_matches(
     """
     name = str(direction)
     log(f"Looking for similar sources among {count(pairs.pairs, 'pair')} {name} …")
-    with TemporaryDirectory() as folder, ThreadPoolExecutor(cores()) as threads:
-        memory = Database(Path(folder) / "pairs.sqlite")
+    with (
+        TemporaryDirectory() as folder,
+        closing(Database(Path(folder) / "pairs.sqlite")) as memory,
+        ThreadPoolExecutor(cores()) as threads,
+    ):
         memory.add((unit for block in pairs.blocks() for unit in _units(block, tokenizer)), name)
 
         def copied(block: Encoded) -> Encoded:
@@ -39,7 +43,6 @@ def pairs_with_matches(
 
         for some in chunks(pairs.blocks(LOOKED_UP_TOGETHER), MAX_WAITING):
             yield from threads.map(copied, some)
-        memory.close()
 
 
 def _units(block: Encoded, tokenizer: Tokenizer) -> Iterator[Unit]:

@@ -51,9 +51,8 @@ class IdleLearner:
         waiting = await asyncio.to_thread(new_corrections, model, self._database)
         if waiting >= self._tried[model] + MIN_NEW:
             self._tried[model] = waiting
-            if not await self._learn(model):
-                return
-            self._tried[model] = 0
+            if await self._learn(model):
+                self._tried[model] = 0
 
     async def _learn(self, model: Path) -> bool:
         """Run `transduce learn`, and return whether it made a version."""
