@@ -58,6 +58,26 @@ def reverse_texts(count: int, seed: int, longest: int = 5) -> tuple[list[str], l
     ]
 
 
+# Options of a model that soon translates `texts_in_order`.
+WORD_BY_WORD = {
+    "data.vocab_size": 300,
+    "data.holdout": 40,
+    "data.max_tokens": 512,
+    "model.num_encoder_layers": 1,
+    "model.num_decoder_layers": 1,
+    "model.d_model": 64,
+    "model.d_ff": 128,
+    "model.num_heads": 2,
+    "model.dropout": 0.0,
+    "train.steps": 400,
+    "train.warmup": 50,
+    "train.validate_every": 400,
+    "train.threads": 1,
+    "train.precision": "float32",
+    "train.label_smoothing": 0.1,
+}
+
+
 def texts_in_order(count: int, seed: int) -> list[tuple[str, str]]:
     """Texts that are translated word by word, in the same order, which is learnt faster than in reverse."""
     both = zip(*reverse_texts(count, seed), strict=True)

@@ -29,34 +29,16 @@ import torch._dynamo  # noqa: F401
 from sacrebleu.metrics.chrf import CHRF  # noqa: F401
 
 import transduce
-from corpora import texts_in_order
+from corpora import WORD_BY_WORD, texts_in_order
 from transduce import model_folder
 from transduce.system.files import MANIFEST, verify
 from transduce.wings.learning.learning import learn
 from transduce.wings.learning.versions import Versions
 from transduce.wings.memories.database import Database, Unit
 
-MODEL = {
-    "data.vocab_size": 300,
-    "data.holdout": 40,
-    "data.max_tokens": 512,
-    "model.num_encoder_layers": 1,
-    "model.num_decoder_layers": 1,
-    "model.d_model": 64,
-    "model.d_ff": 128,
-    "model.num_heads": 2,
-    "model.dropout": 0.0,
-    "train.steps": 400,
-    "train.warmup": 50,
-    "train.validate_every": 400,
-    "train.threads": 1,
-    "train.precision": "float32",
-    "train.label_smoothing": 0.1,
-}
 LEARNING = {
     "train.steps": 120,
     "train.warmup": 20,
-    "train.validate_every": 60,
     "train.threads": 1,
     "train.precision": "float32",
     "train.label_smoothing": 0.1,
@@ -90,7 +72,7 @@ def train(folder: Path) -> None:
     corpus = folder / "train.tsv"
     lines = (f"{source}\t{target}\n" for source, target in texts_in_order(600, 3))
     corpus.write_text("".join(lines), encoding="utf-8")
-    transduce.train(folder / "model", train=corpus, options=MODEL)
+    transduce.train(folder / "model", train=corpus, options=WORD_BY_WORD)
 
 
 def fill(memory: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import transduce
-from corpora import texts_in_order
+from corpora import WORD_BY_WORD, texts_in_order
 from transduce.wings.phrasebook.examples import examples
 
 
@@ -31,24 +31,7 @@ def word_by_word(tmp_path_factory: pytest.TempPathFactory) -> Path:
     corpus = folder / "train.tsv"
     lines = (f"{source}\t{target}\n" for source, target in texts_in_order(600, 3))
     corpus.write_text("".join(lines), encoding="utf-8")
-    options = {
-        "data.vocab_size": 300,
-        "data.holdout": 40,
-        "data.max_tokens": 512,
-        "model.num_encoder_layers": 1,
-        "model.num_decoder_layers": 1,
-        "model.d_model": 64,
-        "model.d_ff": 128,
-        "model.num_heads": 2,
-        "model.dropout": 0.0,
-        "train.steps": 400,
-        "train.warmup": 50,
-        "train.validate_every": 400,
-        "train.threads": 1,
-        "train.precision": "float32",
-        "train.label_smoothing": 0.1,
-    }
-    return transduce.train(folder / "model", train=corpus, options=options).folder
+    return transduce.train(folder / "model", train=corpus, options=WORD_BY_WORD).folder
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from itertools import count, repeat
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from transduce.config.commands import option
 from transduce.decoding.alignment import align
@@ -77,6 +77,19 @@ class OpenGlossarySearch(Protocol):
         originals: Sequence[str],
     ) -> GlossarySearch:
         """`sentences` are the searched sentences, and `originals` the texts as the user wrote them."""
+
+
+class Texts(NamedTuple):
+    """Texts, with what belongs to each of them."""
+
+    texts: Sequence[str]
+    kinds: Sequence[TextKind] | None
+    numbers: Sequence[int]  # in messages
+    guides: Guides
+
+    def select(self, indices: Sequence[int]) -> "Texts":
+        """The texts at these indices."""
+        return Texts(*(column and [column[i] for i in indices] for column in self))  # type: ignore[arg-type]
 
 
 class PrepareTyped(Protocol):
@@ -202,7 +215,7 @@ class Translator(Searcher):
             n_best, align, as_terms(glossary), sentences, translation_memory, glossary_exact
         )
         guides = as_guides(len(texts), prefixes, suffixes)
-        return translator._translate(texts, options, None, range(1, len(texts) + 1), guides)
+        return translator._translate(Texts(texts, None, range(1, len(texts) + 1), guides), options)
 
     def translate_pairs(self, pairs: Sequence[Pair]) -> list[Translation]:
         """Translate the sources of pairs that may have different directions. Each source is one sentence."""
@@ -236,95 +249,56 @@ class Translator(Searcher):
         )
         for chunk in chunks(stream, CHUNK_LINES):
             texts, their_kinds, their_numbers, known = zip(*chunk, strict=True)
-            yield from self._translate(
-                texts,
-                options,
-                their_kinds if kinds else None,
-                their_numbers,
-                known if guides else None,
-            )
+            its = (their_kinds if kinds else None, their_numbers, known if guides else None)
+            yield from self._translate(Texts(texts, *its), options)
 
-    def _translate(
-        self,
-        texts: Sequence[str],
-        options: TranslationOptions,
-        kinds: Sequence[TextKind] | None,
-        numbers: Sequence[int],
-        guides: Guides,
-    ) -> list[Translation]:
+    def _translate(self, given: Texts, options: TranslationOptions) -> list[Translation]:
         if not options.translation_memory:
-            return self._translate_others(texts, options, kinds, numbers, guides)
+            return self._translate_others(given, options)
         direction = str(self.require_direction())
-        found = recall(options.translation_memory, texts, direction, kinds, guides)
-        others = self._translate_others(
-            [texts[i] for i in found.others],
-            options._replace(translation_memory=None) if self.hops else options,
-            kinds and [kinds[i] for i in found.others],
-            [numbers[i] for i in found.others],
-            found.guides(),
-        )
-        return found.with_translations(others)
+        memory = options.translation_memory
+        found = recall(memory, given.texts, direction, given.kinds, given.guides)
+        others = given.select(found.others)._replace(guides=found.guides())
+        if self.hops:
+            options = options._replace(translation_memory=None)
+        return found.with_translations(self._translate_others(others, options))
 
-    def _translate_others(
-        self,
-        texts: Sequence[str],
-        options: TranslationOptions,
-        kinds: Sequence[TextKind] | None,
-        numbers: Sequence[int],
-        guides: Guides,
-    ) -> list[Translation]:
+    def _translate_others(self, given: Texts, options: TranslationOptions) -> list[Translation]:
         """Translate texts that the translation memory does not hold."""
         direction = self.direction or Direction(self.language, self.language)
-        typed = typed_texts(texts, options, numbers, guides, direction)
+        typed = typed_texts(given.texts, options, given.numbers, given.guides, direction)
         if not typed:
-            return self._search_texts(texts, options, kinds, numbers, guides)
-        found = self._search_texts(typed.texts, options, kinds, numbers, typed.guides)
-        return typed.finished(found)
+            return self._search_texts(given, options)
+        searched = given._replace(texts=typed.texts, guides=typed.guides)
+        return typed.finished(self._search_texts(searched, options))
 
-    def _search_texts(
-        self,
-        texts: Sequence[str],
-        options: TranslationOptions,
-        kinds: Sequence[TextKind] | None,
-        numbers: Sequence[int],
-        guides: Guides,
-    ) -> list[Translation]:
+    def _search_texts(self, given: Texts, options: TranslationOptions) -> list[Translation]:
         if self.hops:
             return relay(
                 self.hops,
-                texts,
+                given.texts,
                 options,
-                lambda hop, some, its, known: hop._search_texts(some, its, kinds, numbers, known),
-                guides,
+                lambda hop, some, its, known: hop._search_texts(
+                    given._replace(texts=some, guides=known), its
+                ),
+                given.guides,
             )
-        if options.sentences or kinds or self.tokenizer.has_placeholder_tokens:
-            return self._split(texts, options, kinds, numbers, guides)
-        long = self._too_long(texts)
-        with_symbols = self._with_copied_text(texts).difference(long)
+        if options.sentences or given.kinds or self.tokenizer.has_placeholder_tokens:
+            return self._split(given, options)
+        long = self._too_long(given.texts)
+        with_symbols = self._with_copied_text(given.texts).difference(long)
         # Without sentencex, long texts are cut anywhere.
         as_sentences = options._replace(sentences=find_spec("sentencex") is not None)
         translations: dict[int, Translation] = {}
         for places, its in ((list(long), as_sentences), (sorted(with_symbols), options)):
             if places:
-                split = self._split(
-                    [texts[i] for i in places],
-                    its,
-                    None,
-                    [numbers[i] for i in places],
-                    guides and [guides[i] for i in places],
-                )
+                split = self._split(given.select(places), its)
                 translations.update(zip(places, split, strict=True))
-        if not translations:
-            return self.translate_sentences(texts, options, numbers, guides)
-        others = [i for i in range(len(texts)) if i not in translations]
-        whole = self.translate_sentences(
-            [texts[i] for i in others],
-            options,
-            [numbers[i] for i in others],
-            guides and [guides[i] for i in others],
-        )
-        translations.update(zip(others, whole, strict=True))
-        return [translations[i] for i in range(len(texts))]
+        others = [i for i in range(len(given.texts)) if i not in translations]
+        whole = given.select(others) if translations else given
+        found = self.translate_sentences(whole.texts, options, whole.numbers, whole.guides)
+        translations.update(zip(others, found, strict=True))
+        return [translations[i] for i in range(len(given.texts))]
 
     def _with_copied_text(self, texts: Sequence[str]) -> set[int]:
         """The indices of the texts without words, and of texts with symbols that the model can't translate."""
@@ -337,16 +311,9 @@ class Translator(Searcher):
             places |= {i for i, text in enumerate(texts) if not unknown.isdisjoint(text)}
         return places
 
-    def _split(
-        self,
-        texts: Sequence[str],
-        options: TranslationOptions,
-        kinds: Sequence[TextKind] | None,
-        numbers: Sequence[int],
-        guides: Guides,
-    ) -> list[Translation]:
-        plan = self.plan(texts, options, kinds=kinds, guides=guides)
-        return plan.assemble(plan.translate(self.translate_sentences, numbers))
+    def _split(self, given: Texts, options: TranslationOptions) -> list[Translation]:
+        plan = self.plan(given.texts, options, kinds=given.kinds, guides=given.guides)
+        return plan.assemble(plan.translate(self.translate_sentences, given.numbers))
 
     def _too_long(self, texts: Sequence[str]) -> dict[int, None]:
         """The indices of the texts that have too many tokens for the engine, in order."""
