@@ -1,4 +1,4 @@
-"""Adds copies of training pairs to a corpus, whose sources also hold what a user may give with a text."""
+"""Adds copies of training pairs to a corpus. Their sources also hold similar translations or glossary terms."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
