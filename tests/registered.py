@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from torch import nn
+from torch import Tensor, nn
 
 from transduce.commands.evaluate import Evaluation
 from transduce.commands.translate import Call
@@ -12,6 +12,7 @@ from transduce.config.settings import Settings
 from transduce.decoding import torch_engine
 from transduce.decoding.registry import OpenEngine
 from transduce.decoding.searcher import Searcher
+from transduce.decoding.stepper import ModelStepper
 from transduce.decoding.translator import OpenGlossarySearch, PrepareTyped
 from transduce.decoding.types import (
     Guide,
@@ -52,7 +53,7 @@ from transduce.wings.documents import (
     xliff,
 )
 from transduce.wings.export import onnx_engine
-from transduce.wings.memories import copying
+from transduce.wings.memories import copying, nearest
 from transduce.wings.memories import opening as opening_memory
 from transduce.wings.pretrained import extending, low_rank
 from transduce.wings.rules import corpus_faults, more_rules
@@ -118,6 +119,10 @@ PREPARE_TYPED: PrepareTyped = typed.typed_texts
 PREFIX_FILTER: Callable[[Vocabulary, Sentences, Sequence[int]], TokenFilter] = (
     prefixes.prefix_filter
 )
+HELPED_BY: Callable[
+    [Tokenizer, Sequence[Guide], int | None],
+    Callable[[Sequence[Seq2Seq], Tensor], ModelStepper],
+] = nearest.helped_by
 INFILL: Callable[[Searcher, Sentences, NBestLists], NBestLists] = infilling.infilled
 GUIDED_LINES: Callable[
     [Iterator[str], Path | None, Path | None], tuple[Iterator[str], Iterator[Guide]]
@@ -157,6 +162,7 @@ OPTIONS: list[object] = [
     FIND_TERMS,
     PREPARE_TYPED,
     PREFIX_FILTER,
+    HELPED_BY,
     INFILL,
     GUIDED_LINES,
     OPEN_MEMORY,

@@ -142,6 +142,7 @@ OPTIONS = {  # an option of a command or recipe -> the function that implements 
     "data.rules": f"{_WINGS}.rules.more_rules:MoreRules",
     "glossary": f"{_WINGS}.terms.glossary:open_glossary",
     "glossary search": f"{_WINGS}.terms.searching:TermSearch",
+    "similar texts": f"{_WINGS}.memories.nearest:helped_by",
     "info": f"{_WINGS}.ct2.opening:facts",
     "completion": f"{_WINGS}.completion.typed:typed_texts",
     "prefix search": f"{_WINGS}.completion.prefixes:prefix_filter",

@@ -33,11 +33,11 @@ def hops_with_options(
 ) -> list[tuple[Hop, TranslationOptions, Guides]]:
     """The hops of a route, each with the options and the guides for its translations.
 
-    A prefix or a suffix is for the last hop. Only a single model reads similar texts.
+    A prefix or a suffix is for the last hop. Similar texts help a single model only.
     """
     *first, last = hops
     if first and guides:
-        guides = [guide._replace(similar=None) for guide in guides]
+        guides = [guide._replace(similar=()) for guide in guides]
     return [*((hop, into_pivot(options), None) for hop in first), (last, options, guides)]
 
 

@@ -290,9 +290,7 @@ class Plan:
                     )
                 elif its:
                     for form, sentence in part.tries:
-                        self.guides[sentence] = self._guide(
-                            form, part.guide._replace(similar=its[0])
-                        )
+                        self.guides[sentence] = self._guide(form, part.guide._replace(similar=its))
 
     def _guide(self, form: Masked, guide: Guide) -> Guide:
         """The guide for a masked form of a text, with the placeholder tokens that the form would have."""
@@ -306,10 +304,13 @@ class Plan:
                 guide = guide._replace(prefix=prefix, suffix=suffix)
         if not guide.similar:
             return guide
-        pair = with_shared_tokens(guide.similar.source, guide.similar.target)
-        fits = pair and (ANY_TOKEN.search(form.text) or not ANY_TOKEN.search(pair[1]))
-        similar = guide.similar._replace(target=pair[1]) if pair and fits else None
-        return guide._replace(similar=similar)
+        has_tokens = ANY_TOKEN.search(form.text)
+        similar = []
+        for unit in guide.similar:
+            pair = with_shared_tokens(unit.source, unit.target)
+            if pair and (has_tokens or not ANY_TOKEN.search(pair[1])):
+                similar.append(unit._replace(source=pair[0], target=pair[1]))
+        return guide._replace(similar=tuple(similar))
 
     def _part(
         self, masked: Masked, spell: Callable[[str], str], in_parts: bool, guide: Guide

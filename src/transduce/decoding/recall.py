@@ -22,8 +22,8 @@ class Recall(NamedTuple):
     def guides(self) -> list[Guide]:
         """What guides the translation of each of `others`."""
         given = [self.given[i] if self.given else Guide() for i in self.others]
-        similar = (next(iter(self.matches[i]), None) for i in self.others)
-        return [each._replace(similar=unit) for each, unit in zip(given, similar, strict=True)]
+        similar = (self.matches[i] for i in self.others)
+        return [each._replace(similar=its) for each, its in zip(given, similar, strict=True)]
 
     def with_translations(self, translations: Sequence[Translation]) -> list[Translation]:
         """The translations of all texts, given those of `others`."""

@@ -87,8 +87,36 @@ class Searcher:
     ) -> NBestLists:
         """Find the n_best hypotheses of each sentence.
 
-        `constraints` holds the words that the translations must contain.
+        `constraints` holds the words that the translations must contain. Sentences with similar texts are searched with
+        the fallback if only that can use them.
         """
+        helped = [i for i, guide in enumerate(sentences.guides or ()) if guide.similar]
+        helper = self._helper(engine) if helped and not constraints else engine
+        if helper is engine:
+            return self._search(engine, sentences, n_best, constraints)
+        n_best_lists: NBestLists = [[]] * len(sentences.texts)
+        others = sorted({*range(len(sentences.texts))}.difference(helped))
+        for its, places in ((engine, others), (helper, helped)):
+            if places:
+                found = self._search(its, sentences.select(places), n_best)
+                for i, best in zip(places, found, strict=True):
+                    n_best_lists[i] = best
+        return n_best_lists
+
+    def _helper(self, engine: Engine) -> Engine:
+        """The engine that can use similar texts: `engine`, or else the fallback; `engine` if none can."""
+        if "steppers" in engine.supports or not self.fallback:
+            return engine
+        other = self.fallback.engine
+        return other if "steppers" in other.supports else engine
+
+    def _search(
+        self,
+        engine: Engine,
+        sentences: Sentences,
+        n_best: int,
+        constraints: Constraints | None = None,
+    ) -> NBestLists:
         inputs = sentences.sources
         guides = sentences.guides or ()
         if guides:
@@ -96,6 +124,7 @@ class Searcher:
         has_prefixes = any(guide.prefix for guide in guides)
         if has_prefixes and "prefixes" not in engine.supports:
             engine = self.engine_for("prefixes")
+        uses_similar = "steppers" in engine.supports and any(guide.similar for guide in guides)
         lengths = [len(ids) + 1 for ids in inputs]
         config = self.config
         if constraints:
@@ -110,13 +139,14 @@ class Searcher:
             selector = (
                 functools.partial(constraints.selector, batch, limits) if constraints else None
             )
-            texts = [sentences.texts[i] for i in batch]
-            token_filter = None
+            token_filter = stepper = None
+            of_batch = sentences.select(batch)
             if has_prefixes:
-                of_batch = sentences.select(batch)
                 token_filter = option("prefix search")(self.tokenizer.target, of_batch, limits)
+            if uses_similar:
+                stepper = option("similar texts")(self.tokenizer, of_batch.guides, self.max_tokens)
             rows = [inputs[i] for i in batch]
-            requests.append(Request(texts, rows, limits, selector, token_filter))
+            requests.append(Request(of_batch.texts, rows, limits, selector, token_filter, stepper))
         n_best_lists: NBestLists = [[]] * len(sentences.texts)
         for batch, hypotheses in zip(
             together, engine.search(requests, config, n_best), strict=True
@@ -144,7 +174,7 @@ class Searcher:
                 [*ids[:tags], *annotated(vocabulary, text, ids[tags:], guide.terms)], ids
             )
         if guide.similar and vocabulary.match_mark:
-            match = vocabulary.encode([guide.similar.target]).lists()[0]
+            match = vocabulary.encode([guide.similar[0].target]).lists()[0]
             ids = self._fitting([*ids, vocabulary.match_mark, *match], ids)
         return ids
 

@@ -47,11 +47,14 @@ class ModelStepper:
     def __call__(self, tokens: Tensor) -> Tensor:
         """Last token of each row (r,) -> log-probabilities (r, v) of the next token."""
         count("hypotheses", tokens.numel())
-        log_probs = []
-        for i, (model, memory) in enumerate(zip(self.models, self.memories, strict=True)):
-            logits, self.states[i] = model.decode(tokens[:, None], memory, self.states[i])
-            log_probs.append(logits[:, -1].float().log_softmax(dim=-1))
-        return average(log_probs)
+        return average([self.log_probs(number, tokens) for number in range(len(self.models))])
+
+    def log_probs(self, number: int, tokens: Tensor) -> Tensor:
+        """The log-probabilities (r, v) of the next token after `tokens` (r,), of the model with this number."""
+        logits, self.states[number] = self.models[number].decode(
+            tokens[:, None], self.memories[number], self.states[number]
+        )
+        return logits[:, -1].float().log_softmax(dim=-1)
 
     @phase("decode")
     @torch.inference_mode()

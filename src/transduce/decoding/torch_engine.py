@@ -64,6 +64,8 @@ class TorchEngine:
         limits = [model.max_positions for model in models if model.max_positions is not None]
         self.max_positions = min(limits, default=None)
         features: list[Feature] = ["constraints", "positions", "prefixes"]
+        if all(hasattr(model, "decoder_output") for model in models):
+            features.append("steppers")
         if any(source_attentions(model) for model in models):
             features.append("attention")
         self.supports = frozenset(features)
@@ -113,8 +115,10 @@ class TorchEngine:
 
     def run(self, request: Request, config: DecodeConfig, n_best: int) -> NBestLists:
         """Run one request: for each sentence, a list of at most n_best translations."""
+        src = source_tensor(request.sources).to(self.device)
+        stepper = request.stepper or ModelStepper
         return beam_search(
-            ModelStepper(self.models, source_tensor(request.sources).to(self.device)),
+            stepper(self.models, src),
             request.limits,
             beam_size=config.beam_size,
             length_penalty=config.length_penalty,

@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # --help imports this file, and must not wait for torch and n
     from numpy.typing import NDArray
     from torch import Tensor
 
+    from transduce.decoding.stepper import ModelStepper
+    from transduce.model.seq2seq import Seq2Seq
     from transduce.model_folder import Description
     from transduce.tokens.tokenizer import Tokenizer
 
@@ -37,8 +39,8 @@ PLAIN_SEARCH: dict[str, Any] = {"capitals": False, "retry_loops": False, "mbr": 
 
 # Features that only some engines support. attention: return a model's attention to the source. constraints: use the
 # selector of a request. positions: accept every length that the model supports. prefixes: use the token filter of a
-# request.
-Feature = Literal["attention", "constraints", "positions", "prefixes"]
+# request. steppers: use the stepper of a request.
+Feature = Literal["attention", "constraints", "positions", "prefixes", "steppers"]
 FEATURE_PURPOSES: dict[Feature, str] = {
     "attention": "align words",
     "constraints": "obey a glossary",
@@ -81,8 +83,7 @@ class UsedTerm(NamedTuple):
 class Guide(NamedTuple):
     """What is known about the translation of a text before its search."""
 
-    # A unit of the translation memory, whose translation the model reads behind the text.
-    similar: MemoryMatch | None = None
+    similar: tuple[MemoryMatch, ...] = ()  # units of the translation memory, best first
     terms: tuple[Match, ...] = ()  # terms whose translations the model reads inside the text
     prefix: str = ""  # the characters that the translation begins with
     suffix: str = ""  # the characters that it ends with
@@ -259,6 +260,8 @@ class Request(NamedTuple):
     # Makes the search's selector from a beam size.
     selector: Callable[[int], Selector] | None = None
     token_filter: TokenFilter | None = None
+    # Makes the stepper from the models and the padded sources; by default, a ModelStepper.
+    stepper: "Callable[[Sequence[Seq2Seq], Tensor], ModelStepper] | None" = None
 
     def select(self, indices: Sequence[int]) -> "Request":
         """The sentences at these indices, without a selector and a token filter."""

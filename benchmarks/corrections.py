@@ -1,0 +1,143 @@
+"""How much corrections help with the text that follows them, and how much garbage is held back.
+
+    python benchmarks/corrections.py MODEL STREAM BEFORE [--after 200 2000] [--next 1000] [--step 200] [--minutes 0.75]
+
+STREAM is a bilingual file in the model's direction, whose pairs come one after the other as corrections; after each
+--step of them, the model learns. BEFORE is held-out text of the kind that the model was trained on. After as many
+corrections as --after says, the next 1,000 texts are translated by the first model, by the first model with the
+corrections as its translation memory, and by what has learnt, without and with this memory. Prints TER, BLEU, and the
+share by which TER falls; and BLEU and its paired test for BEFORE.
+
+Then it judges 300 later pairs as they are, and as six kinds of garbage, against the model's validation pairs.
+"""
+
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from measuring import run_script
+
+import transduce
+from transduce.evaluation.scores import compare, score
+from transduce.model_folder import DATA
+from transduce.preparation.prepared import read_valid
+from transduce.text.pairs import read_pairs, usable
+from transduce.wings.learning.learning import learn
+from transduce.wings.memories.database import Database, Unit
+from transduce.wings.memories.judging import Judge
+from transduce.wings.serving.corrections import OwnMemory
+
+Texts = Sequence[tuple[str, str]]
+INSULTS = ("Espèce d'idiot !", "You are all stupid.", "Va te faire voir.", "Das ist Schwachsinn.")
+OTHER_LANGUAGE = (
+    "Der Hund läuft schnell über die Wiese und bellt.",
+    "Esta frase no tiene nada que ver con el texto.",
+    "Questo è un testo in un'altra lingua, del tutto diversa.",
+    "Wir haben gestern lange auf den Bus gewartet.",
+)
+JUDGED = 300
+
+
+def texts_of(file: str, direction: tuple[str, str]) -> Texts:
+    """The pairs of a file, without those that are repeated."""
+    pairs = usable(read_pairs([file], direction))
+    return list(dict.fromkeys((pair.source, pair.target) for pair in pairs))
+
+
+def translated(folder: Path, texts: Texts, memory: OwnMemory | None = None) -> list[str]:
+    translator = transduce.load(folder, device="cpu")
+    found = translator.translate(
+        [source for source, _ in texts], sentences=True, translation_memory=memory
+    )
+    return [each.text for each in found]
+
+
+def garbage(texts: Texts, rng: random.Random) -> Iterator[tuple[str, list[str]]]:
+    """The kinds of garbage, and one of each for every text."""
+    targets = [target for _, target in texts]
+    yield "another language", [rng.choice(OTHER_LANGUAGE) for _ in texts]
+    yield "another line's translation", targets[7:] + targets[:7]
+    yield "half of the translation", [each[: len(each) // 2] for each in targets]
+    yield "the text itself", [source for source, _ in texts]
+    letters = "abcdefghijklmnopqrstuvwxyz   "
+    yield "random characters", ["".join(rng.choices(letters, k=max(8, len(t)))) for t in targets]
+    yield "an insult behind", [f"{each} {rng.choice(INSULTS)}" for each in targets]
+
+
+def judge(model: Path, texts: Texts) -> None:
+    translator = transduce.load(model, device="cpu")
+    known = [(pair.source, pair.target) for pair in read_valid(model / DATA)]
+    judge = Judge(translator, known)
+    machine = [each.text for each in translator.translate([s for s, _ in texts], sentences=True)]
+    rng = random.Random(1)
+    print("\n| corrections | held back | of those that differ from the reference |")
+    print("| --- | --- | --- |")
+    for name, given in [("references", [t for _, t in texts]), *garbage(texts, rng)]:
+        doubts = [
+            bool(judge.doubt(source, correction, own))
+            for (source, _), correction, own in zip(texts, given, machine, strict=True)
+        ]
+        others = [
+            doubt
+            for doubt, (_, target), correction in zip(doubts, texts, given, strict=True)
+            if correction != target
+        ]
+        differing = f"{sum(others) / len(others):.1%}" if others else ""
+        print(f"| {name} | {sum(doubts) / len(doubts):.1%} | {differing} |", flush=True)
+
+
+def main(
+    model: Path,
+    stream: str,
+    before: str,
+    *,
+    after: Sequence[int] = (200, 2000),
+    next: int = 1000,
+    step: int = 200,
+    minutes: float = 0.75,
+) -> None:
+    """Stream the corrections, and print the tables."""
+    direction = transduce.load(model, device="cpu").require_direction()
+    pairs, general = texts_of(stream, direction), texts_of(before, direction)
+    references = [target for _, target in general]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        learning = Path(shutil.copytree(model, folder / "model"))
+        memory = Database(folder / "memory.sqlite")
+        first_general = translated(model, general)
+        print("| after | system | TER | falls by | BLEU | BLEU on text from before | p |")
+        print("| --- | --- | --- | --- | --- | --- | --- |")
+        for number in range(step, max(after) + 1, step):
+            units = [Unit(*pair, "correction") for pair in pairs[number - step : number]]
+            memory.add(units, str(direction), "anna")
+            began = time.monotonic()
+            is_better = learn(learning, memory.path, options={"train.minutes": minutes})
+            print(f"<!-- {number}: {time.monotonic() - began:.0f} s, {is_better} -->", flush=True)
+            if number not in after:
+                continue
+            window = pairs[number : number + next]
+            targets = [target for _, target in window]
+            own = OwnMemory(memory, "anna")
+            systems = {
+                "first model": translated(model, window),
+                "with the memory": translated(model, window, own),
+                "learnt": translated(learning, window),
+                "learnt, with the memory": translated(learning, window, own),
+            }
+            now = compare(first_general, translated(learning, general), references)[0]
+            base = 0.0
+            for name, texts in systems.items():
+                bleu, _, ter = (each.value for each in score(texts, targets)[:3])
+                base = base or ter
+                row = [f"{number:,}", name, f"{ter:.1f}", f"{1 - ter / base:.1%}", f"{bleu:.1f}"]
+                if name.startswith("learnt"):
+                    row += [f"{now.first.value:.1f} → {now.second.value:.1f}", f"{now.p_value:.3f}"]
+                print(f"| {' | '.join([*row, '', ''][:7])} |", flush=True)
+    judge(model, pairs[-JUDGED:])
+
+
+if __name__ == "__main__":
+    run_script(main, __doc__)
