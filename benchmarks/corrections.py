@@ -101,7 +101,8 @@ def main(
 ) -> None:
     """Stream the corrections, and print the tables."""
     direction = transduce.load(model, device="cpu").require_direction()
-    pairs, general = texts_of(stream, direction), texts_of(before, direction)
+    pairs = texts_of(stream, direction)
+    general = texts_of(before, direction)
     references = [target for _, target in general]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

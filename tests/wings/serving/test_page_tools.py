@@ -135,6 +135,9 @@ def test_the_glossary_is_applied_and_remembered(page: Page) -> None:
     page.fill("#glossary-text", "lo = po\nka\twi")
     page.translates("ka lo mi", terms)
     assert page.text("#glossary-count") == "(2 terms)"
+    assert page.text("#glossary-used") == (
+        "In this translation: ka = wi (as written), lo = po (as written)."
+    )
     page.run("window.asked = null")
     page.click("#other")
     page.wait(lambda: page.all(".alternative"))

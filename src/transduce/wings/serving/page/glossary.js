@@ -3,6 +3,7 @@
 import { element, recallJson, remember } from "./elements.js";
 
 const GLOSSARIES = "transduce.glossaries";
+const STATES = { kept: "as written", inflected: "in another form", missed: "missing" };
 
 export class Glossary {
   /** `onChange` is called when the terms have changed. */
@@ -69,6 +70,12 @@ export class Glossary {
     const isAbout = Object.keys(this.terms).length > 0 && /\b(glossary|terms?)\b/i.test(sentence);
     if (isAbout) this.check(sentence);
     return isAbout;
+  }
+
+  /** Show what became of the terms in a translation. */
+  showUsed(terms = []) {
+    const texts = new Set(terms.map(({ source, target, state }) => `${source} = ${target} (${STATES[state]})`));
+    element("glossary-used").textContent = texts.size ? `In this translation: ${[...texts].join(", ")}.` : "";
   }
 
   /** Open the glossary and go to its field. */

@@ -100,6 +100,7 @@ function show(asked, answer, isStored = false, isPicked = false) {
   shown = { key: JSON.stringify(asked), asked, answer, isStored };
   notice();
   glossary.check("");
+  glossary.showUsed(answer.terms);
   languages.detect(answer.detectedLanguage);
   const [{ source }, { target }] = [languages.ofTexts, asked];
   [input.lang, output.lang] = [source, target];
@@ -138,6 +139,7 @@ function showNothing() {
   showQuality();
   alternatives.close();
   facing.clear();
+  glossary.showUsed();
   languages.detect(null);
   notice();
   element("other").hidden = element("copy").hidden = true;
