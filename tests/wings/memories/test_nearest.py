@@ -76,7 +76,7 @@ def test_an_ensemble_is_helped_too(tmp_path: Path) -> None:
 def test_a_model_with_target_tags_is_helped_too() -> None:
     sizes = {"model.vocab_size": 40, "model.target_tag": True, "model.dropout": 0.0}
     engine = TorchEngine([build(configure({**SIZES, **sizes}).model).eval()])
-    examples = [Example([4 + i, 10 + i, 12], [20 + i, 30 - i, 25]) for i in range(3)]
+    examples = [Example([4 + i, 10 + i, 12], [20 + i, 30 - i, 25], 1.0) for i in range(3)]
     sources = [each.source for each in examples]
     stepper = partial(NearestStepper, examples=[[each] for each in examples])
     request = Request(["x"] * 3, sources, [9] * 3, stepper=stepper)
@@ -111,7 +111,8 @@ def mixture(distance: float) -> tuple[torch.Tensor, torch.Tensor]:
     query = torch.tensor([[2.0, 0.0]])
     outputs = torch.tensor([[[2.0, 2 * distance**0.5], [9.0, 9.0]]])
     log_probs = torch.randn(1, 8).log_softmax(-1)
-    mixed = Store(outputs, torch.tensor([[5, PAD]])).mixed(query, log_probs)
+    store = Store(outputs, torch.tensor([[5, PAD]]), torch.ones(1, 2))
+    mixed = store.mixed(query, log_probs)
     return log_probs.exp(), mixed.exp()
 
 
@@ -125,12 +126,27 @@ def test_the_weight_of_a_neighbour_falls_with_its_distance(share: float) -> None
     torch.testing.assert_close(after.sum(), torch.tensor(1.0))
 
 
+def test_less_similar_texts_count_less_where_the_model_is_certain() -> None:
+    outputs = torch.ones(1, 1, 4)
+
+    def weight(score: float, certainty: float) -> float:
+        log_probs = torch.tensor([[1e-9, certainty, 1 - certainty - 1e-9]]).log()
+        mixed = Store(outputs, torch.tensor([[2]]), torch.tensor([[score]])).mixed(
+            torch.ones(1, 4), log_probs
+        )
+        return 1 - float((mixed[0, 1] - log_probs[0, 1]).exp())
+
+    assert weight(1.0, 0.99) == pytest.approx(MAX_WEIGHT)
+    assert weight(0.5, 0.99) < weight(0.8, 0.99) < weight(1.0, 0.99)
+    assert weight(0.5, 0.99) < weight(0.5, 0.6) < weight(1.0, 0.6)
+
+
 def test_padding_is_no_neighbour() -> None:
     log_probs = torch.randn(2, 8).log_softmax(-1)
     outputs = torch.ones(2, MAX_NEIGHBOURS + 3, 4)
     tokens = torch.full((2, MAX_NEIGHBOURS + 3), PAD)
     tokens[0, 0] = 6
-    mixed = Store(outputs, tokens).mixed(torch.ones(2, 4), log_probs)
+    mixed = Store(outputs, tokens, tokens.sign()).mixed(torch.ones(2, 4), log_probs)
     torch.testing.assert_close(mixed[1], log_probs[1])
     expected = log_probs[0].exp() * (1 - MAX_WEIGHT)
     expected[6] += MAX_WEIGHT

@@ -26,6 +26,8 @@ MAX_NEIGHBOURS = 4
 # Squared distances, as multiples of the squared length of the output.
 TEMPERATURE = 0.03
 MAX_DISTANCE = 0.6  # a neighbour as far away has no weight
+# A neighbour's weight falls with the model's own certainty, the more the less similar its text is.
+MODEL_TRUST = 3
 MAX_WEIGHT = 0.95  # of the neighbours: a token that follows none of them stays possible
 READ_TOGETHER = 64  # examples
 MAX_EXAMPLE_TOKENS = 500
@@ -37,6 +39,7 @@ class Example(NamedTuple):
 
     source: list[int]
     target: list[int]
+    score: float  # how similar it is, from 0 to 1
 
 
 class Store(NamedTuple):
@@ -44,6 +47,7 @@ class Store(NamedTuple):
 
     outputs: Tensor  # (b, n, d_model)
     tokens: Tensor  # (b, n), PAD at padding
+    scores: Tensor  # (b, n) how similar the texts are
 
     def mixed(self, output: Tensor, log_probs: Tensor) -> Tensor:
         """The log-probabilities (r, v) after outputs (r, d_model): those of the model mixed with the neighbours'."""
@@ -52,9 +56,13 @@ class Store(NamedTuple):
         distances = torch.cdist(queries, self.outputs).square() / size
         distances = distances.masked_fill((self.tokens == PAD)[:, None], PADDING_DISTANCE)
         near, places = distances.topk(min(MAX_NEIGHBOURS, distances.size(-1)), largest=False)
+        of_hypotheses = (-1, queries.size(1), -1)
+        tokens = self.tokens[:, None].expand(of_hypotheses).gather(-1, places)
+        scores = self.scores[:, None].expand(of_hypotheses).gather(-1, places[..., :1])
+        doubt = 1 - log_probs.amax(-1).exp().view_as(scores)
         weight = (1 - near[..., :1] / MAX_DISTANCE).clamp(0, MAX_WEIGHT)  # (b, w, 1)
+        weight = weight * doubt ** (MODEL_TRUST * (1 - scores))
         shares = weight * (-near / TEMPERATURE).softmax(-1)
-        tokens = self.tokens[:, None].expand(-1, queries.size(1), -1).gather(-1, places)
         probs = log_probs.exp() * (1 - weight.flatten(0, 1))
         return probs.scatter_add_(1, tokens.flatten(0, 1), shares.flatten(0, 1)).log()
 
@@ -98,8 +106,11 @@ def _store(model: Transformer, examples: Sequence[Sequence[Example]]) -> Store:
         is_token = tgt_out != PAD
         outputs.append(output[is_token].float())
         tokens.append(tgt_out[is_token])
+    lengths = torch.tensor([len(each.target) + 1 for each in every])
+    scores = torch.tensor([each.score for each in every]).repeat_interleave(lengths)
     sizes = [sum(len(each.target) + 1 for each in its) for its in examples]
-    columns = (torch.cat(column).split(sizes) for column in (outputs, tokens))
+    flat = (torch.cat(outputs), torch.cat(tokens), scores.to(outputs[0]))
+    columns = (column.split(sizes) for column in flat)
     return Store(*(pad_sequence([*rows], batch_first=True, padding_value=PAD) for rows in columns))
 
 
@@ -112,9 +123,9 @@ def examples_of(
     targets = tokenizer.encode_target([unit.target for unit in units])
     limit = min(max_tokens or MAX_EXAMPLE_TOKENS, MAX_EXAMPLE_TOKENS)
     fitting = {
-        unit: Example(*pair)
-        for unit, *pair in zip(units, sources, targets, strict=True)
-        if max(map(len, pair)) <= limit
+        unit: Example(source, target, unit.score)
+        for unit, source, target in zip(units, sources, targets, strict=True)
+        if max(len(source), len(target)) <= limit
     }
     return [[fitting[unit] for unit in guide.similar if unit in fitting] for guide in guides]
 
