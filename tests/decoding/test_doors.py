@@ -102,11 +102,17 @@ def test_command_library_server_and_documents_translate_alike(sentences, model, 
 
 
 class Similar:
-    """A memory with a similar unit for each text."""
+    """A memory with two similar units for each text; the second one has another placeholder."""
 
     def matches(self, texts: list[str], direction: str) -> list[tuple[MemoryMatch, ...]]:
         assert direction == "en-de"
-        return [(MemoryMatch(f"{text} ka", f"zu {text}", 0.7, "m:1"),) for text in texts]
+        return [
+            (
+                MemoryMatch(f"{text} ka", f"zu {text}", 0.7, "m:1"),
+                MemoryMatch(f"{text} ka {{other}}", f"zu {{other}} {text}", 0.6, "m:2"),
+            )
+            for text in texts
+        ]
 
 
 @pytest.mark.parametrize("ending", ["", "\nka lo mi"], ids=["one sentence", "several sentences"])
