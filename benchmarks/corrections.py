@@ -128,7 +128,8 @@ def main(
                 "learnt": translated(learning, window),
                 "learnt, with the memory": translated(learning, window, own),
             }
-            now = compare(first_general, translated(learning, general), references)[0]
+            after_all = translated(learning, general)
+            now = compare(first_general, after_all, references, ter=False)[0]
             base = 0.0
             for name, texts in systems.items():
                 bleu, _, ter = (each.value for each in score(texts, targets)[:3])

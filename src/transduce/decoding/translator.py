@@ -200,7 +200,8 @@ class Translator(Searcher):
         `glossary_exact` is false, or else has the flag `term`; `Translation.terms` tells which.
         By default, each text is one sentence. If `sentences` is true or a text is too long, it is split into sentences,
         and its tags and placeholders are preserved. `source` and `target` are language codes, for models with several
-        directions. `beam_size` replaces decode.beam_size. Texts that `translation_memory` holds are not translated.
+        directions. `beam_size` replaces decode.beam_size. Texts that `translation_memory` holds are not translated, and
+        similar ones help the search.
         `prefixes` and `suffixes` hold the characters that each translation begins and ends with; "": any characters.
 
         The translation of a blank text is empty. Raises UserError if n_best exceeds the beam size, if a text has a line
