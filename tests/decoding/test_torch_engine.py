@@ -230,6 +230,7 @@ def test_limits_and_memory_of_an_ensemble():
         "constraints",
         "positions",
         "prefixes",
+        "steppers",
         "attention",
     }
 
