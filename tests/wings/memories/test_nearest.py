@@ -141,6 +141,14 @@ def test_less_similar_texts_count_less_where_the_model_is_certain() -> None:
     assert weight(0.5, 0.99) < weight(0.5, 0.6) < weight(1.0, 0.6)
 
 
+def test_no_token_becomes_impossible() -> None:
+    log_probs = torch.tensor([[-200.0, 0.0, -300.0]])
+    store = Store(torch.ones(1, 1, 4), torch.tensor([[1]]), torch.ones(1, 1))
+    mixed = store.mixed(torch.ones(1, 4), log_probs)
+    expected = log_probs[0, [0, 2]] + torch.tensor(1 - MAX_WEIGHT).log()
+    torch.testing.assert_close(mixed[0, [0, 2]], expected)
+
+
 def test_padding_is_no_neighbour() -> None:
     log_probs = torch.randn(2, 8).log_softmax(-1)
     outputs = torch.ones(2, MAX_NEIGHBOURS + 3, 4)

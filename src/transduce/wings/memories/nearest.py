@@ -63,8 +63,10 @@ class Store(NamedTuple):
         weight = (1 - near[..., :1] / MAX_DISTANCE).clamp(0, MAX_WEIGHT)  # (b, w, 1)
         weight = weight * doubt ** (MODEL_TRUST * (1 - scores))
         shares = weight * (-near / TEMPERATURE).softmax(-1)
-        probs = log_probs.exp() * (1 - weight.flatten(0, 1))
-        return probs.scatter_add_(1, tokens.flatten(0, 1), shares.flatten(0, 1)).log()
+        own = log_probs + (1 - weight.flatten(0, 1)).log()
+        probs = own.exp().scatter_add_(1, tokens.flatten(0, 1), shares.flatten(0, 1))
+        # A prefix may demand a token whose probability is too small for a float32.
+        return probs.log().maximum(own)
 
 
 class NearestStepper(ModelStepper):
