@@ -7,38 +7,24 @@ STREAM is a bilingual file in the model's direction, whose pairs come one after 
 corrections as --after says, the next 1,000 texts are translated by the first model, by the first model with the
 corrections as its translation memory, and by what has learnt, without and with this memory. Prints TER, BLEU, and the
 share by which TER falls; and BLEU and its paired test for BEFORE.
-
-Then it judges 300 later pairs as they are, and as six kinds of garbage, against the model's validation pairs.
 """
 
-import random
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from measuring import run_script
 
 import transduce
 from transduce.evaluation.scores import compare, score
-from transduce.model_folder import DATA
-from transduce.preparation.prepared import read_valid
 from transduce.text.pairs import read_pairs, usable
 from transduce.wings.learning.learning import learn
 from transduce.wings.memories.database import Database, Unit
-from transduce.wings.memories.judging import Judge
 from transduce.wings.serving.corrections import OwnMemory
 
 Texts = Sequence[tuple[str, str]]
-INSULTS = ("Espèce d'idiot !", "You are all stupid.", "Va te faire voir.", "Das ist Schwachsinn.")
-OTHER_LANGUAGE = (
-    "Der Hund läuft schnell über die Wiese und bellt.",
-    "Esta frase no tiene nada que ver con el texto.",
-    "Questo è un testo in un'altra lingua, del tutto diversa.",
-    "Wir haben gestern lange auf den Bus gewartet.",
-)
-JUDGED = 300
 
 
 def texts_of(file: str, direction: tuple[str, str]) -> Texts:
@@ -53,40 +39,6 @@ def translated(folder: Path, texts: Texts, memory: OwnMemory | None = None) -> l
         [source for source, _ in texts], sentences=True, translation_memory=memory
     )
     return [each.text for each in found]
-
-
-def garbage(texts: Texts, rng: random.Random) -> Iterator[tuple[str, list[str]]]:
-    """The kinds of garbage, and one of each for every text."""
-    targets = [target for _, target in texts]
-    yield "another language", [rng.choice(OTHER_LANGUAGE) for _ in texts]
-    yield "another line's translation", targets[7:] + targets[:7]
-    yield "half of the translation", [each[: len(each) // 2] for each in targets]
-    yield "the text itself", [source for source, _ in texts]
-    letters = "abcdefghijklmnopqrstuvwxyz   "
-    yield "random characters", ["".join(rng.choices(letters, k=max(8, len(t)))) for t in targets]
-    yield "an insult behind", [f"{each} {rng.choice(INSULTS)}" for each in targets]
-
-
-def judge(model: Path, texts: Texts) -> None:
-    translator = transduce.load(model, device="cpu")
-    known = [(pair.source, pair.target) for pair in read_valid(model / DATA)]
-    judge = Judge(translator, known)
-    machine = [each.text for each in translator.translate([s for s, _ in texts], sentences=True)]
-    rng = random.Random(1)
-    print("\n| corrections | held back | of those that differ from the reference |")
-    print("| --- | --- | --- |")
-    for name, given in [("references", [t for _, t in texts]), *garbage(texts, rng)]:
-        doubts = [
-            bool(judge.doubt(source, correction, own))
-            for (source, _), correction, own in zip(texts, given, machine, strict=True)
-        ]
-        others = [
-            doubt
-            for doubt, (_, target), correction in zip(doubts, texts, given, strict=True)
-            if correction != target
-        ]
-        differing = f"{sum(others) / len(others):.1%}" if others else ""
-        print(f"| {name} | {sum(doubts) / len(doubts):.1%} | {differing} |", flush=True)
 
 
 def main(
@@ -138,7 +90,6 @@ def main(
                 if name.startswith("learnt"):
                     row += [f"{now.first.value:.1f} → {now.second.value:.1f}", f"{now.p_value:.3f}"]
                 print(f"| {' | '.join([*row, '', ''][:7])} |", flush=True)
-    judge(model, pairs[-JUDGED:])
 
 
 if __name__ == "__main__":

@@ -50,10 +50,25 @@ def test_perplexities_are_shown_with_two_decimals_or_in_scientific_notation():
     assert str(Validation(2.5, 0.0)) == "validation perplexity 2.50, BLEU 0.0 (greedy)"
 
 
+def test_other_text_counts_as_much_as_new_text():
+    searched = Validation(8.0, 20.0, 40.0, 55.0, 2.0)
+    assert str(searched).endswith("BLEU 20.0 (greedy), chrF 40.0, other text 55.0")
+    assert searched.qualities("chrf") == searched.qualities("bleu") == (40.0, 55.0)
+    assert searched.cost("chrf") == -95.0
+    forced = Validation(8.0, general_perplexity=2.0)
+    assert str(forced) == "validation perplexity 8.00, other text 2.00"
+    for by in ("perplexity", "chrf"):
+        assert forced.qualities(by) == (-math.log(8), -math.log(2)), "no chrF"
+        assert forced.cost(by) == pytest.approx(math.log(16))
+    assert searched.qualities("perplexity") == forced.qualities("perplexity")
+    diverged = Validation(math.inf, general_perplexity=math.inf)
+    assert math.inf > diverged.cost("chrf") > forced.cost("chrf")
+
+
 def test_validations_of_several_directions_are_averaged():
-    results = [Validation(2.0, 10.0, 30.0, 50.0), Validation(8.0, 20.0, 50.0, 60.0)]
+    results = [Validation(2.0, 10.0, 30.0, 50.0, 1.0), Validation(8.0, 20.0, 50.0, 60.0, 3.0)]
     mean = mean_validation(results)
-    assert mean == pytest.approx((4.0, 15.0, 40.0, 55.0)), "perplexity: the geometric mean"
+    assert mean == pytest.approx((4.0, 15.0, 40.0, 55.0, 2.0)), "perplexity: the geometric mean"
     assert mean_validation(results[:1]) == results[0] and mean_validation([]) is None
     diverged = [*results, Validation(math.inf)]
     assert mean_validation(diverged) == Validation(math.inf, None, None)

@@ -1,5 +1,6 @@
 """Tests of transduce/training/finish.py."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -78,7 +79,7 @@ BEFORE = (20.0, 60.0)  # chrF on the new and on other text
     ],
 )
 def test_a_fine_tuned_model_is_averaged_with_the_model_before(tmp_path, measured, share):
-    train = replace(TRAIN, steps=5, average=1, max_forgotten=0.1)
+    train = replace(TRAIN, steps=5, average=1, max_forgotten=0.1, select_by="chrf")
     before = BEFORE if measured[0][1] else (BEFORE[0], None)
     task = training(tmp_path, reverse_rows(50, seed=1), MODEL, train, lambda _: None)
     save_checkpoint(task.folder, task.model, task.optimizer, task.state)
@@ -104,6 +105,26 @@ def test_a_fine_tuned_model_is_averaged_with_the_model_before(tmp_path, measured
     gone.rename(gone.with_name("gone"))
     of_tuned = iter(measured[:1])
     assert choose(task).share == 1, "without the old weights"
+
+
+@pytest.mark.parametrize(("rises", "share"), [(0.0, 1.0), (0.09, 1.0), (0.12, 0.8), (0.4, 0.3)])
+def test_averages_are_compared_by_perplexity_if_the_training_selects_by_it(tmp_path, rises, share):
+    """The log-probability of other text, -1 before, falls in proportion to the share of the new weights."""
+    train = replace(TRAIN, steps=5, average=1, max_forgotten=0.1)
+    task = training(tmp_path, reverse_rows(50, seed=1), MODEL, train, lambda _: None)
+    save_checkpoint(task.folder, task.model, task.optimizer, task.state)
+    loop.train(task)
+    shares = iter([1.0, 0.0, 0.9, 0.8, 0.7, 0.5, 0.3])
+
+    def validate(_: Seq2Seq) -> Validation:
+        now = next(shares)
+        own, other = math.exp(2 - now), math.exp(1 + rises * now)
+        return Validation(own, None, None, None, other)
+
+    task.validate = validate
+    chosen = choose(task)
+    assert chosen.share == share
+    assert f", other text {math.exp(1 + rises * share):.2f}" in str(chosen)
 
 
 @pytest.mark.parametrize(("average", "steps"), [(1, [12]), (2, [12, 16]), (3, [8, 12, 16])])

@@ -403,7 +403,8 @@ class TrainConfig:
     )
     max_forgotten: float = option(
         1.0,
-        "share of chrF that fine-tuning may lose on other text; old and new weights are averaged to keep it; 1: all",
+        "share of chrF that fine-tuning may lose on other text (with train.select_by=perplexity, of the "
+        "log-probability); old and new weights are averaged to keep it; 1: all",
         paper="1",
     )
     patience: int = option(

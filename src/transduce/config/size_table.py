@@ -114,7 +114,10 @@ def training_options(
         if rate_divisor > 1:  # a fine-tuning
             most = FINE_TUNING_UPDATES * math.sqrt(updates_per_epoch)
             steps = round(min(FINE_TUNING_EPOCHS * updates_per_epoch, most))
+        planned = steps
         steps = max(1, int(min(steps, PLANNED_SHARE * max_updates))) if cooldown else steps
+        if rate_divisor > 1:  # few updates could not make good what a high rate destroys at first
+            peak *= math.sqrt(steps / planned)
     warmup = warmup or max(1, min(row.warmup, int(min(steps, max_updates)) // 4))
     return {
         "train.steps": steps,

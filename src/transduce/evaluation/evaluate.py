@@ -76,15 +76,21 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def validations(
-    tokenizer: Tokenizer, pairs: Sequence[Pair], config: RunConfig, *, is_final: bool = False
+    tokenizer: Tokenizer,
+    pairs: Sequence[Pair],
+    config: RunConfig,
+    *,
+    is_final: bool = False,
+    searched: bool = True,
 ) -> Callable[[Seq2Seq], dict[str, Validation]]:
     """Make a function that validates a model in each direction of the pairs ("" if the model is not multilingual).
 
-    The number of translated sentences is divided among the directions, unless `is_final` is true.
+    The number of translated sentences is divided among the directions, unless `is_final` is true. None are translated
+    if `searched` is false.
     """
     directions = by_direction(pairs)
     shares = 1 if is_final else max(1, len(directions))
-    sentences = max(MIN_GREEDY_SENTENCES, GREEDY_SENTENCES // shares)
+    sentences = max(MIN_GREEDY_SENTENCES, GREEDY_SENTENCES // shares) if searched else 0
     each = {
         name: _validation(tokenizer.toward(name), its, config, sentences)
         for name, its in directions.items()
@@ -107,7 +113,7 @@ def _validation(
         translator = Translator(TorchEngine([model]), tokenizer, greedy)
         measured = _perplexity(translator.score(sources, references, masked=True), references)
         # A diverged model can't be searched.
-        if config.data.symbols or math.isinf(measured.per_token):
+        if config.data.symbols or not some or math.isinf(measured.per_token):
             return Validation(measured.per_token)
         outputs = [
             translation.text

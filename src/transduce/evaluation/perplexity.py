@@ -15,12 +15,15 @@ class Validation(NamedTuple):
     bleu: float | None = None
     chrf: float | None = None  # chrF of the same translations
     general: float | None = None  # chrF on the validation pairs of data.remember
+    general_perplexity: float | None = None  # on the same pairs
 
     def __str__(self) -> str:
         bleu = "" if self.bleu is None else f", BLEU {self.bleu:.1f} (greedy)"
-        general = (
-            "" if self.general is None else f", chrF {self.chrf:.1f}, other text {self.general:.1f}"
-        )
+        general = ""
+        if self.general is not None:
+            general = f", chrF {self.chrf:.1f}, other text {self.general:.1f}"
+        elif self.general_perplexity is not None:
+            general = f", other text {shown(self.general_perplexity)}"
         return f"validation perplexity {shown(self.perplexity)}{bleu}{general}"
 
     def cost(self, select_by: str) -> float:
@@ -28,14 +31,28 @@ class Validation(NamedTuple):
 
         With data.remember, what the general text loses counts as much as what the new text gains.
         """
-        if self.general is not None and self.chrf is not None:
-            return -(self.chrf + self.general)
+        if self.general_perplexity is not None:
+            return -sum(self.qualities(select_by))
         score = {"bleu": self.bleu, "chrf": self.chrf}.get(select_by)
         return (
             self.perplexity
             if score is None or self.bleu is None or self.bleu < MIN_BLEU
             else -score
         )
+
+    def qualities(self, select_by: str) -> tuple[float, float]:
+        """How good the model is on the new text and on that of data.remember, by chrF or by train.select_by=perplexity.
+
+        The second ones are mean log-probabilities of a token.
+        """
+        if select_by == "perplexity" or self.chrf is None:
+            return _log_prob(self.perplexity), _log_prob(self.general_perplexity)
+        return self.chrf, self.general or 0.0
+
+
+def _log_prob(perplexity: float | None) -> float:
+    """The mean log-probability of a token, or a very low one if it is not finite."""
+    return -min(math.log(perplexity or 1.0), 700.0)
 
 
 def shown(perplexity: float) -> str:

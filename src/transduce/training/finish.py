@@ -1,5 +1,6 @@
 """Finishes a training run by choosing the final weights, scoring the model and publishing it."""
 
+import math
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -255,12 +256,16 @@ def choose(training: Training) -> Candidate:
 def _balanced(training: Training, candidates: Sequence[Candidate]) -> Candidate:
     """The candidate that is best on the new text, averaged with the weights before the fine-tuning.
 
-    Of the averages that keep the chrF on other text (train.max_forgotten), the one nearest to the old weights is chosen
+    Of the averages that keep the score of other text (train.max_forgotten), the one nearest to the old weights is taken
     whose gain on the new text is hardly less than that of the best one (Wortsman et al., 2022).
     """
 
-    tuned = max(candidates, key=lambda each: (each.validation and each.validation.chrf) or 0.0)
+    select_by = training.config.train.select_by
     first = training.folder / "step-00000000"
+    tuned = max(
+        candidates,
+        key=lambda each: each.validation.qualities(select_by)[0] if each.validation else -math.inf,
+    )
     if not tuned.validation or not _is_intact(first):
         return tuned
     old = _measured(training, [first])
@@ -275,12 +280,11 @@ def _balanced(training: Training, candidates: Sequence[Candidate]) -> Candidate:
         training.model.load_state_dict(shared(share))
         results[share] = training.validate(training.model.eval()) or tuned.validation
     before = old.validation or tuned.validation
-    least = (before.general or 0.0) * (1 - training.config.train.max_forgotten)
-    kept = [share for share, its in results.items() if (its.general or 0.0) >= least]
-    gains = {
-        share: (results[share].chrf or 0.0) - (before.chrf or 0.0)
-        for share in kept or TUNED_SHARES[-1:]
-    }
+    own, general = before.qualities(select_by)
+    least = general - abs(general) * training.config.train.max_forgotten
+    qualities = {share: its.qualities(select_by) for share, its in results.items()}
+    kept = [share for share, (_, its) in qualities.items() if its >= least]
+    gains = {share: qualities[share][0] - own for share in kept or TUNED_SHARES[-1:]}
     most = max(gains.values())
     share = min(share for share, gain in gains.items() if gain >= most - SPARED_GAIN * abs(most))
     return tuned._replace(

@@ -26,15 +26,17 @@ from transduce.system.console import count, log
 from transduce.system.errors import DamagedError, Hint, UserError
 from transduce.system.files import MANIFEST, digest
 from transduce.system.journal import Journal
+from transduce.text.pairs import spread
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.announce import device_name
 from transduce.training.checkpoint import TrainState, load_checkpoint
 from transduce.training.distributed import ALONE, Ranks, scatter_weights, wrap
-from transduce.training.loop import CHANGING, COOLDOWN, Training
+from transduce.training.loop import CHANGING, COOLDOWN, Training, is_tuning
 from transduce.training.run_card import asked_vocabulary_size, fingerprint, read_run_card
 from transduce.training.schedule import check_risk, limits
 from transduce.training.update import forget_average, make_optimizer
 
+PERPLEXITY_PAIRS = 200  # of data.remember, enough to compare the averages of a fine-tuning
 TEXT = ("data.corpora", "data.valid", "data.source", "data.target", "data.directions")
 VOCABULARY_SIZES = ("data.vocab_size", "model.vocab_size", "model.source_vocab_size")
 # If these options are at their defaults, the values that the first start chose remain.
@@ -179,13 +181,18 @@ def resume(
 
 def _validation(prepared: Prepared, config: RunConfig) -> Callable[[Seq2Seq], Validation | None]:
     """Make the function that validates a model on the validation pairs, and on those of data.remember."""
-    validate = validations(prepared.tokenizer, prepared.valid(), config)
-    measure = validations(prepared.tokenizer, prepared.general(), config)
+    # The averages of a fine-tuning are compared by one score, and searches would take most of the time.
+    searched = not is_tuning(config.train) or config.train.select_by != "perplexity"
+    validate = validations(prepared.tokenizer, prepared.valid(), config, searched=searched)
+    others = prepared.general() if searched else spread(prepared.general(), PERPLEXITY_PAIRS)
+    measure = validations(prepared.tokenizer, others, config, searched=searched)
 
     def validation(model: Seq2Seq) -> Validation | None:
         result = mean_validation(list(validate(model).values()))
         general = mean_validation(list(measure(model).values()))
-        return result._replace(general=general.chrf) if result and general else result
+        if not result or not general:
+            return result
+        return result._replace(general=general.chrf, general_perplexity=general.perplexity)
 
     return validation
 

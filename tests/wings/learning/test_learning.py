@@ -1,6 +1,9 @@
 """Tests of `transduce learn`: transduce/wings/learning/learning.py and command.py."""
 
+import math
 import shutil
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,11 +12,17 @@ from command_line import run
 from corpora import texts_in_order
 
 pytest.importorskip("rapidfuzz", reason="pip install 'transduce[serve]'")
+from transduce.evaluation.scores import Comparison, Score
+from transduce.model_folder import DATA, read_config
+from transduce.preparation.prepared import GENERAL_FILE, write_valid
 from transduce.system.errors import UserError
+from transduce.text.pairs import Origin, Pair
 from transduce.wings.learning import learning
-from transduce.wings.learning.learning import learn
+from transduce.wings.learning.learning import Verdict, compare_versions, learn
 from transduce.wings.learning.versions import Versions
+from transduce.wings.memories import judging
 from transduce.wings.memories.database import Database, Unit
+from transduce.wings.memories.judging import held_out_pairs
 
 DIRECTION = "src-tgt"
 PLAIN = {"train.threads": 1, "train.precision": "float32", "train.label_smoothing": 0.1}
@@ -73,6 +82,63 @@ def test_a_version_that_translates_unseen_corrections_better_is_used(
     assert "deleted" not in first
     assert f"in use, has learnt {len(entry['corrections'])} deleted corrections" in second
     assert "deleted" not in run(capsys, "versions", model)[1]
+
+
+def figures(before: float, after: float, p_value: float) -> Comparison:
+    first, second = (Score("chrF2", value, value, value, "") for value in (before, after))
+    return Comparison("chrF2", first, second, p_value)
+
+
+ORIGIN = Origin("corrections", 1)
+
+
+def texts(pairs: Sequence[Pair]) -> list[tuple[str, ...]]:
+    return [pair[:2] for pair in pairs]
+
+
+BETTER = figures(30, 31, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "refusal"),
+    [
+        (Verdict(BETTER, 0.04, None), ""),
+        (Verdict(BETTER, 0.05, None), "not significantly more probable"),
+        (Verdict(figures(30, 30, 0.0), 0.0, None), "does not translate corrections"),
+        (Verdict(BETTER, 0.0, figures(50, 49, 0.06)), ""),
+        (Verdict(BETTER, 0.0, figures(50, 49, 0.04)), "general text significantly worse"),
+        (Verdict(BETTER, 0.0, figures(50, 49, math.nan)), "general text significantly worse"),
+        (Verdict(BETTER, 0.0, figures(50, 51, 0.01)), ""),
+    ],
+)
+def test_verdicts(verdict: Verdict, refusal: str) -> None:
+    assert refusal in verdict.refusal and bool(refusal) == bool(verdict.refusal)
+    assert verdict.figures()["p-value"] == verdict.p_value
+
+
+def test_the_same_version_is_not_more_probable(model: Path) -> None:
+    pairs = [Pair(*text, ORIGIN) for text in texts_in_order(40, 11)]
+    long = Pair("ka " * 2000, "ka " * 2000, ORIGIN)  # too long for forced decoding
+    verdict = compare_versions(model, model, [*pairs, long])
+    assert verdict.p_value == 1 and verdict.corrections.p_value == 1
+    assert verdict.general and verdict.general.first == verdict.general.second
+
+
+def test_general_text_is_found_where_a_model_and_its_first_version_were_trained(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = held_out_pairs(model)
+    assert len(own) == 40
+    config = read_config(model)
+    data = tmp_path / "data"
+    (model / DATA).rename(data)
+    assert held_out_pairs(model) == []
+    corpora = (replace(config.data.corpora[0], files=(str(data),)),)
+    elsewhere = replace(config, data=replace(config.data, corpora=corpora))
+    monkeypatch.setattr(judging, "read_config", lambda _: elsewhere)
+    assert texts(held_out_pairs(model)) == texts(own)
+    write_valid(data, own[:2], GENERAL_FILE)
+    assert texts(held_out_pairs(model)) == [*texts(own), *texts(own[:2])]
 
 
 def test_a_version_that_is_no_better_is_not_used(

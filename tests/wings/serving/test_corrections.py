@@ -91,7 +91,7 @@ def test_a_correction_counts_at_once(asking: Any, memory: Database) -> None:
 
 def test_a_doubtful_correction_waits_for_a_person(asking: Any, memory: Database) -> None:
     kept = ask(asking, "/suggest", q="nu mi", s="much too long, " * 10 + "really")
-    assert kept["success"] and kept["state"] == "waiting" and "length" in kept["reason"]
+    assert kept["success"] and kept["state"] == "waiting" and "longer" in kept["reason"]
     assert ask(asking, "/translate", q="nu mi")["translatedText"] == "nu mi"
     [(direction, _, unit)] = memory.units("waiting")
     assert (direction, unit.machine, unit.reason) == ("ka-zu", "nu mi", kept["reason"])

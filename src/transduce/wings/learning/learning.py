@@ -1,22 +1,27 @@
 """Trains a new version of a model on corrections, and uses it if it is better.
 
-A fifth of the corrections is never trained on. A version is used if it translates these better, by Koehn's paired
-bootstrap test (2004), and general text, the model's own validation pairs, not worse.
+A fifth of the corrections is never trained on. A version is used if these are more probable than before, by a paired
+bootstrap test, and its translations not further from them by chrF; and if it translates general text, the model's own
+validation pairs, not worse by Koehn's paired bootstrap test (2004). Probabilities tell earlier than the scores of a few
+dozen translations that a version has learnt something.
 """
 
 import json
+import math
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from transduce.commands.python_train import train
 from transduce.decoding.directions import directions_of
 from transduce.decoding.loading import load
+from transduce.decoding.translator import Translator
 from transduce.evaluation.scores import MIN_TESTED_SENTENCES, Comparison, compare
-from transduce.model_folder import DATA, read_config
-from transduce.preparation.prepared import VALID_FILE, read_valid
+from transduce.model_folder import read_config
 from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.system.files import write_text
@@ -25,11 +30,20 @@ from transduce.text.pairs import Pair, spread
 from transduce.wings.learning.corrections import MIN_NEW, Correction, corrections_of
 from transduce.wings.learning.versions import Versions
 from transduce.wings.memories.database import Database
+from transduce.wings.memories.judging import held_out_pairs
 
 GENERAL_TESTED = 300  # pairs
 SIGNIFICANT = 0.05
-# The test decides, not an early validation; validations would take more time than the updates.
-BRIEF = {"train.patience": 0, "train.validate_every": 1_000_000, "train.average": 1}
+RESAMPLES = 1000  # of the bootstrap test
+# The test decides, not an early validation. Validations with searches would take more time than the updates, and say
+# little for so few corrections.
+BRIEF = {
+    "train.patience": 0,
+    "train.validate_every": 1_000_000,
+    "train.average": 1,
+    "train.select_by": "perplexity",
+    "train.max_forgotten": 0.004,  # of a log-probability: about 1% of perplexity on general text
+}
 NEXT = "next"  # the folder of a version that is being made
 
 
@@ -37,14 +51,17 @@ class Verdict(NamedTuple):
     """A comparison of two versions on corrections and on general text."""
 
     corrections: Comparison
+    p_value: float  # of corrections that are not more probable now
     general: Comparison | None  # None if the model has no text of its own
 
     @property
     def refusal(self) -> str:
         """Why the new version is not used, or ""."""
         own = self.corrections
-        if own.second.value <= own.first.value or not own.p_value < SIGNIFICANT:
-            return "it does not translate corrections that it has not seen significantly better"
+        if own.second.value <= own.first.value:
+            return "it does not translate corrections that it has not seen better"
+        if self.p_value >= SIGNIFICANT:
+            return "corrections that it has not seen are not significantly more probable"
         other = self.general
         is_worse = other is not None and other.second.value < other.first.value
         if other and is_worse and not other.p_value >= SIGNIFICANT:  # nan: too few pairs
@@ -54,7 +71,7 @@ class Verdict(NamedTuple):
     def figures(self) -> dict[str, Any]:
         """The scores before and after, for the trail."""
         both = {"corrections": self.corrections, "general": self.general}
-        return {
+        scores = {
             f"{name} scores": [
                 round(each.first.value, 2),
                 round(each.second.value, 2),
@@ -63,6 +80,7 @@ class Verdict(NamedTuple):
             for name, each in both.items()
             if each
         }
+        return {**scores, "p-value": round(self.p_value, 4)}
 
 
 def learn(
@@ -100,7 +118,7 @@ def learn(
         made = versions.folder / NEXT
         shutil.rmtree(made, ignore_errors=True)
         _train(made, before, new, directions, options, remember)
-        verdict = _compare(before, made, [each.pair for each in tested])
+        verdict = compare_versions(before, made, [each.pair for each in tested])
         entry = {
             "from": begun,
             "memory": str(memory.resolve()),
@@ -149,24 +167,45 @@ def _train(
     shutil.rmtree(folder)
 
 
-def _compare(before: Path, after: Path, tested: Sequence[Pair]) -> Verdict:
-    data = before / DATA
-    general = spread(read_valid(data), GENERAL_TESTED) if (data / VALID_FILE).is_file() else []
-    outputs = []
-    for folder in (before, after):
-        translator = load(folder)
-        pairs = [*tested, *general]
-        if not translator.has_tags:
-            pairs = [pair._replace(direction="") for pair in pairs]
-        outputs.append([each.text for each in translator.translate_pairs(pairs)])
-    size = len(tested)
-    found = []
-    for its, part in ((tested, slice(size)), (general, slice(size, None))):
-        if its:
-            first, second = (texts[part] for texts in outputs)
-            targets = [pair.target for pair in its]
-            found.append(compare(first, second, targets, ter=False)[1])
-    return Verdict(found[0], found[1] if len(found) > 1 else None)
+def compare_versions(before: Path, after: Path, tested: Sequence[Pair]) -> Verdict:
+    """Compare two model folders on corrections, and on the general text of the first one."""
+    general = spread(held_out_pairs(before), GENERAL_TESTED)
+    pairs = [*tested, *general]
+    (first, probable), (second, more_probable) = (
+        _results(folder, pairs, len(tested)) for folder in (before, after)
+    )
+    targets = [pair.target for pair in pairs]
+    found = [
+        compare(first[part], second[part], targets[part], ter=False)[1]
+        for part in (slice(len(tested)), slice(len(tested), None))
+        if targets[part]
+    ]
+    gains = np.subtract(more_probable, probable)
+    drawn = np.random.default_rng(1).choice(gains, (RESAMPLES, len(gains)))
+    p_value = float(np.mean(drawn.sum(axis=1) <= 0))
+    return Verdict(found[0], p_value, found[1] if len(found) > 1 else None)
+
+
+def _results(folder: Path, pairs: Sequence[Pair], tested: int) -> tuple[list[str], list[float]]:
+    """The translations of all pairs, and the log-probabilities of the first ones."""
+    translator = load(folder)
+    texts = dict[int, str]()
+    log_probs = dict.fromkeys(range(tested), 0.0)
+    for name in dict.fromkeys(pair.direction for pair in pairs):
+        places = [i for i, pair in enumerate(pairs) if pair.direction == name]
+        its = translator.direct(Direction.parse(name)) if translator.has_tags else translator
+        found = its.translate([pairs[i].source for i in places], sentences=True)
+        texts |= {i: each.text for i, each in zip(places, found, strict=True)}
+        known = [i for i in places if i < tested and _is_readable(its, pairs[i])]
+        scored = its.score([pairs[i].source for i in known], [pairs[i].target for i in known])
+        log_probs |= {i: each.log_prob for i, each in zip(known, scored, strict=True)}
+    return [texts[i] for i in range(len(pairs))], [log_probs[i] for i in range(tested)]
+
+
+def _is_readable(translator: Translator, pair: Pair) -> bool:
+    """Whether both texts are short enough for forced decoding."""
+    rows = translator.encode([pair.source]) + translator.tokenizer.encode_target([pair.target])
+    return max(map(len, rows)) <= (translator.max_tokens or math.inf)
 
 
 def _report(verdict: Verdict, tested: int) -> None:

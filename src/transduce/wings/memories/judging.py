@@ -1,47 +1,94 @@
-"""Holds back corrections that may be garbage: what the model finds far less likely than translations known to be good.
+"""Holds back corrections that may be garbage, by what the model finds likely, and by lengths.
 
-Each correction is scored by forced decoding. Its figures are compared with the lowest of known translations, so that a
-model that knows little of a domain does not hold back everything in it.
+Each correction is scored by forced decoding, with its source and with other sources: a translation is more likely with
+its own source. The weights of the evidence come from a logistic regression (benchmarks/garbage.py).
 """
 
+import re
 from collections.abc import Sequence
+from math import log
+from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from transduce.decoding.translator import Translator
+from transduce.inline.blocks import spaced
+from transduce.inline.placeholder_tokens import with_shared_tokens, with_tokens
+from transduce.inline.placeholders import mask
+from transduce.model_folder import CONFIG, DATA, read_config
+from transduce.preparation.prepared import GENERAL_FILE, VALID_FILE, prepared_corpora, read_valid
 from transduce.system.errors import UserError
 from transduce.text.identify import identifier
+from transduce.text.pairs import Pair
 from transduce.tokens.normalization import composed
 from transduce.wings.memories.similarity import tokens
+
+Floats = NDArray[np.float64]
 
 MAX_KNOWN_PAIRS = 120
 MIN_KNOWN_PAIRS = 30
 OTHER_SOURCES = 2
 LONG_WORDS = 3  # a text with as many words shows its language
-# Of the lengths of a correction and of the machine's translation.
-MAX_RATIO = 3
-FREE_CHARACTERS = 20
+WINDOW_TOKENS = 6
+FREE_CHARACTERS = 5  # so that short texts may differ in length
+END_MARK = re.compile(r"[.!?…:;](?=\s|$)|[。！？]")
 
 
 class Evidence(NamedTuple):
-    """How likely a model finds a translation, in natural logarithms."""
+    """What tells a translation from garbage. Probabilities are natural logarithms."""
 
-    mean: float  # of the probability of a token
-    tail: float  # the same for the last third of the tokens
-    end: float  # of the probability that the translation ends where it does
-    gain: float  # of the mean, by the source in the place of sources of other texts
+    end: float  # probability that the translation ends where it does, at least -6
+    gain: float  # of the mean probability of a token, by the source in the place of other texts
+    last_gain: float  # the same for the last third of the tokens
+    worst: float  # the lowest mean probability of six tokens in a row
+    shorter: float  # logarithm of the share of its usual length, if it is shorter than usual
+    longer: float  # the same if it is longer, with the opposite sign
+    sentences: float  # ends of sentences that the source lacks, with the opposite sign
+
+    @property
+    def score(self) -> float:
+        """The logarithm of the odds that it is a good translation."""
+        return float(np.dot(self, EVIDENCE_WEIGHTS)) + BIAS
+
+    @property
+    def doubt(self) -> str:
+        """What differs most from a typical translation."""
+        lacks = np.multiply(np.subtract(self, TYPICAL), EVIDENCE_WEIGHTS)
+        return DOUBTS[self._fields[lacks.argmin()]]
 
 
-# Nothing above is held back; without known pairs, everything below.
-CLEARLY_GOOD = Evidence(-3.0, -4.0, -1.0, 0.3)
-CLEARLY_BAD = Evidence(-6.5, -7.5, -3.0, 0.0)
-DOUBTS = (  # in the order of Evidence
-    "the model finds it very unlikely",
-    "the model finds its end very unlikely",
-    "it seems to be incomplete",
-    "it seems to translate another text",
+EVIDENCE_WEIGHTS = Evidence(0.74, 1.66, 0.59, 0.75, 6.03, 4.04, 3.96)
+BIAS = 4.66
+TYPICAL = Evidence(-0.1, 3.0, 2.6, -5.0, 0.0, 0.0, 0.0)
+DOUBTS = {
+    "end": "it seems to be incomplete",
+    "gain": "it seems to translate another text",
+    "last_gain": "its end seems to translate nothing",
+    "worst": "the model finds a part of it very unlikely",
+    "shorter": "it is much shorter than usual",
+    "longer": "it is much longer than usual",
+    "sentences": "it has more sentences than the text",
+}
+DOUBTFUL = (
+    0.5  # a score; lower if the model finds more than one of KNOWN_DOUBTFUL known pairs doubtful
 )
+KNOWN_DOUBTFUL = 40
+
+
+def held_out_pairs(folder: Path) -> list[Pair]:
+    """The validation pairs of a model, and those of the text that its fine-tunings repeated; [] if they are gone."""
+    if not (folder / CONFIG).is_file():
+        return []
+    places = prepared_corpora(folder / DATA, read_config(folder).data)[:1]
+    files = (place / name for place in places for name in (VALID_FILE, GENERAL_FILE))
+    return [pair for file in files if file.is_file() for pair in read_valid(file.parent, file.name)]
+
+
+def _with_tokens(text: str) -> str:
+    return spaced(with_tokens(mask(text)))
 
 
 class Judge:
@@ -51,27 +98,22 @@ class Judge:
         """`known` are good translations, such as units of a memory, or held-out pairs of the model."""
         self._translator = translator
         step = max(1, len(known) // MAX_KNOWN_PAIRS)
-        self._known = known[::step][:MAX_KNOWN_PAIRS]
-        self._limits = CLEARLY_BAD
-        if len(self._known) >= MIN_KNOWN_PAIRS:
-            found = self._evidence(self._known)
-            # The second lowest: about one of a hundred.
-            lowest = (sorted(column)[1] for column in zip(*found, strict=True))
-            self._limits = Evidence(*map(min, lowest, CLEARLY_GOOD))
+        self.known = [self.masked(*pair) for pair in known[::step][:MAX_KNOWN_PAIRS]]
+        self._usual = median(map(_length, self.known or [("", "")]))
+        self._least = DOUBTFUL
+        if len(self.known) >= MIN_KNOWN_PAIRS:
+            scores = sorted(each.score for each in self.evidence(self.known))
+            self._least = min(DOUBTFUL, scores[len(scores) // KNOWN_DOUBTFUL])
 
     def doubt(self, source: str, correction: str, machine: str) -> str:
         """Why a person should look at a correction first, or "". `machine` is the model's translation."""
         if correction.strip().casefold() == source.strip().casefold():
             return self._doubt_copy(source, machine)
-        longer, shorter = sorted((len(correction), len(machine)), reverse=True)
-        if longer > MAX_RATIO * shorter + FREE_CHARACTERS:
-            return "its length differs much from that of the translation"
         try:
-            [evidence] = self._evidence([(source, correction)])
+            [evidence] = self.evidence([(source, correction)])
         except UserError:
             return "it is too long for the model to judge"
-        reasons = zip(evidence, self._limits, DOUBTS, strict=True)
-        return next((reason for value, limit, reason in reasons if value < limit), "")
+        return evidence.doubt if evidence.score < self._least else ""
 
     def _doubt_copy(self, source: str, machine: str) -> str:
         """A text of few words or of code may rightly stay as it is, as may one that the model copies, too."""
@@ -82,29 +124,32 @@ class Judge:
         is_foreign = own and other and identifier().among([source], [own, other]) == [own]
         return "it is the text itself" if is_foreign else ""
 
-    def _evidence(self, pairs: Sequence[tuple[str, str]]) -> list[Evidence]:
+    def evidence(self, pairs: Sequence[tuple[str, str]]) -> list[Evidence]:
         """The evidence for each pair. Raises UserError if a text is too long."""
-        targets = composed([target for _, target in pairs])
-        sources = [source for source, _ in pairs]
-        log_probs = self._log_probs(sources, targets)
-        unrelated = [np.full(len(pairs), -np.inf)] * OTHER_SOURCES
-        for place in range(OTHER_SOURCES if self._known else 0):
-            others = [self._other(source, place) for source in sources]
-            unrelated[place] = np.array(
-                [np.mean(each) for each in self._log_probs(others, targets)]
-            )
-        found = []
-        for own, other in zip(log_probs, np.mean(unrelated, axis=0), strict=True):
-            tail = own[-max(2, len(own) // 3) :]
-            mean = float(np.mean(own))
-            found.append(Evidence(mean, float(np.mean(tail)), own[-1], mean - float(other)))
-        return found
+        masked = [self.masked(*pair) for pair in pairs]
+        sources = [source for source, _ in masked]
+        targets = composed([target for _, target in masked])
+        rows = self._log_probs(sources, targets)
+        others = [
+            self._log_probs([self._other(source, place) for source in sources], targets)
+            for place in range(OTHER_SOURCES if self.known else 0)
+        ]
+        return [
+            evidence_of(pair, np.array(row), np.array([each[i] for each in others]), self._usual)
+            for i, (pair, row) in enumerate(zip(masked, rows, strict=True))
+        ]
+
+    def masked(self, source: str, target: str) -> tuple[str, str]:
+        """A pair as the model was trained on it, with tokens for placeholders, even for one that a person changed."""
+        if not self._translator.tokenizer.has_placeholder_tokens:
+            return source, target
+        return with_shared_tokens(source, target) or (_with_tokens(source), _with_tokens(target))
 
     def _other(self, source: str, place: int) -> str:
         """A known source that is another text."""
-        begin = sum(map(ord, source)) + place * (len(self._known) // OTHER_SOURCES)
-        for step in range(len(self._known)):
-            other = self._known[(begin + step) % len(self._known)][0]
+        begin = sum(map(ord, source)) + place * (len(self.known) // OTHER_SOURCES)
+        for step in range(len(self.known)):
+            other = self.known[(begin + step) % len(self.known)][0]
             if other != source:
                 return other
         return source
@@ -118,3 +163,37 @@ class Judge:
         translator.check_lengths("Source", rows, numbers)
         translator.check_lengths("Target", wanted, numbers)
         return translator.forced(translator.engine, translator.engine.log_probs, rows, wanted)
+
+
+def evidence_of(pair: tuple[str, str], row: Floats, others: Floats, usual: float) -> Evidence:
+    """The evidence from the log-probabilities of the tokens, with the source and with others.
+
+    `usual` is the usual logarithm of the ratio of the lengths.
+    """
+    gain = TYPICAL.gain
+    last_gain = TYPICAL.last_gain
+    if len(others):
+        # Without the end: it is more likely with any source of the right length.
+        gains = (row - np.mean(others, axis=0))[: max(1, len(row) - 1)]
+        gain = float(gains.mean())
+        last_gain = float(gains[-max(2, len(row) // 3) :].mean())
+    windows = np.lib.stride_tricks.sliding_window_view(row, min(WINDOW_TOKENS, len(row)))
+    longer = _length(pair) - usual
+    source, target = (len(END_MARK.findall(text)) for text in pair)
+    found = Evidence(
+        max(row[-1], -8.0),
+        gain,
+        last_gain,
+        float(windows.mean(axis=1).min()),
+        longer,
+        -longer,
+        max(-3.0, source - target),
+    )
+    # What is better than typical must not excuse what is bad.
+    return Evidence(*map(min, found, TYPICAL))
+
+
+def _length(pair: tuple[str, str]) -> float:
+    """The logarithm of the ratio of the lengths of a target and a source."""
+    source, target = (len(text) + FREE_CHARACTERS for text in pair)
+    return log(target / source)

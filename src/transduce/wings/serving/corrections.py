@@ -11,11 +11,14 @@ from starlette.exceptions import HTTPException
 
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import MemoryMatch
-from transduce.model_folder import DATA
-from transduce.preparation.prepared import VALID_FILE, read_valid
 from transduce.system.errors import UserError
 from transduce.wings.memories.database import Database, State, Unit
-from transduce.wings.memories.judging import MAX_KNOWN_PAIRS, MIN_KNOWN_PAIRS, Judge
+from transduce.wings.memories.judging import (
+    MAX_KNOWN_PAIRS,
+    MIN_KNOWN_PAIRS,
+    Judge,
+    held_out_pairs,
+)
 from transduce.wings.serving.keys import Contributors
 from transduce.wings.serving.models import Served
 
@@ -89,7 +92,6 @@ class Corrections:
             known = self.database.sample(direction, MAX_KNOWN_PAIRS)
         if len(known) >= MIN_KNOWN_PAIRS:
             return known
-        data = served.version.state.path / DATA
-        pairs = read_valid(data) if (data / VALID_FILE).is_file() else []
+        pairs = held_out_pairs(served.version.state.path)
         own = [pair[:2] for pair in pairs if pair.direction in ("", direction)]
         return [(source, target) for source, target in own]
