@@ -974,7 +974,7 @@ def test_an_average_has_no_scores_of_other_weights(model, tmp_path, capsys):
         model_folder.read_metrics(folder)["directions"]["en-de"]
         for folder in (model, tmp_path / "average")
     )
-    figures = {"perplexity": None, "bleu": None, "general": None}
+    figures = dict.fromkeys(("perplexity", "bleu", "general", "general_perplexity"))
     assert now == {"validation": figures | {"chrf": was["validation"]["chrf"]}}
     status, said, _ = run(capsys, "info", tmp_path / "average")
     assert not status and "BLEU" not in said

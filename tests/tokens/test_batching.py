@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.tokens.batching import _by_length, batches, micro_batches, padding_share
+from transduce.model.packing import places
+from transduce.tokens.batching import (
+    _by_length,
+    batches,
+    micro_batches,
+    packed_batches,
+    padding_share,
+)
 
 lengths = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=200).map(
     lambda rows: np.array(rows, dtype=np.int64).reshape(-1, 2).T
@@ -135,3 +142,38 @@ def test_texts_are_batched_from_the_longest_on(lengths, budget):
 def test_batches_of_texts_by_hand():
     assert [*batches([2, 5, 9, 3, 5], 10)] == [[2], [1, 4], [3, 0]]
     assert [*batches([], 10)] == [] and [*batches([11, 12], 10)] == [[1], [0]]
+
+
+@given(
+    lengths=lengths,
+    width=st.integers(41, 90),
+    rows=st.integers(1, 5),
+    seed=seeds,
+    rest=st.integers(0, 40),
+)
+def test_every_sentence_in_one_packed_row(lengths, width, rows, seed, rest):
+    plan = {"budget": rows * width + rest, "width": width, "seed": seed, "epoch": 3}
+    batches = packed_batches(*lengths, **plan)
+    assert sorted(i for batch in batches for i in batch) == list(range(lengths.shape[1]))
+    needed = [places(lengths[:, batch] + 1, width)[0][-1] + 1 for batch in batches]
+    assert all(needed[place] == rows for place in range(len(needed) - 1)), "as planned"
+    assert not needed or needed[-1] <= rows
+    again = packed_batches(*lengths.tolist(), **plan)
+    assert [batch.tolist() for batch in again] == [batch.tolist() for batch in batches]
+
+
+def test_rows_are_nearly_full():
+    """Of text as in newspapers, 27 subwords a sentence, both sides take at least 95 % of rows of 512 tokens."""
+    random = np.random.default_rng(1)
+    source = random.lognormal(np.log(27) - 0.15, 0.55, 20_000).astype(int).clip(1, 100)
+    target = (source * random.normal(1, 0.1, len(source))).astype(int).clip(1, 100)
+    batches = packed_batches(source, target, budget=25_600, width=512, seed=1, epoch=0)
+    used = sum(int((side[batch] + 1).sum()) for batch in batches[:-1] for side in (source, target))
+    assert used / (2 * 25_600 * (len(batches) - 1)) > 0.95
+    other = packed_batches(source, target, budget=25_600, width=512, seed=1, epoch=1)
+    assert other[0].tolist() != batches[0].tolist()
+
+
+def test_a_sentence_longer_than_a_row_is_refused():
+    with pytest.raises(ValueError, match="a sentence of 31 tokens"):
+        packed_batches([30], [2], budget=100, width=30, seed=1, epoch=0)

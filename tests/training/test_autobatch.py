@@ -28,6 +28,24 @@ def config_of(**changes):
     return configure(changed(TINY, model__vocab_size=16, **changes))
 
 
+def test_packed_rows_must_hold_every_sentence_and_fit_into_a_micro_batch(tmp_path):
+    data = mixture(tmp_path / "data", [*reverse_rows(300, seed=1), ([5] * 9, [6] * 20)])
+    fits = config_of(data__max_tokens=64, data__pack=21)
+    trial = autobatch.try_batches(build(fits.model), data, fits, CPU)
+    tokens = sum(int(side.sum()) for side in data.lengths(np.arange(301))) + 2 * 301
+    rows = 3 * trial.updates_per_epoch * trial.accumulate
+    assert trial.padding == pytest.approx(1 - tokens / (2 * 21 * rows))
+    for changes, error in (
+        ({"data__pack": 20}, "A sentence of 21 tokens does not fit into a row of 20 tokens"),
+        ({"data__pack": 65}, "A row of 65 tokens .* micro-batch of 64 tokens"),
+        ({"data__pack": 21, "model__positions": "rotary"}, "can't be packed"),
+        ({"data__pack": 21, "train__risk_steps": 1}, "can't be packed"),
+    ):
+        lacks = config_of(data__max_tokens=64, **changes)
+        with pytest.raises(UserError, match=error):
+            autobatch.try_batches(build(lacks.model), data, lacks, CPU)
+
+
 def test_a_sentence_and_its_end_must_fit(tmp_path):
     data = mixture(tmp_path / "data", [*reverse_rows(30, seed=1), ([5] * 9, [6] * 20)])
     fits, lacks = (config_of(data__max_tokens=tokens) for tokens in (21, 20))
@@ -85,7 +103,9 @@ def encoded(model: torch.nn.Module, monkeypatch: pytest.MonkeyPatch) -> list[tup
     """A list that gets the shape of every batch of sources that the model encodes."""
     shapes: list[tuple[int, ...]] = []
     encode = model.encode
-    monkeypatch.setattr(model, "encode", lambda src: shapes.append((*src.shape,)) or encode(src))
+    monkeypatch.setattr(
+        model, "encode", lambda src, *more: shapes.append((*src.shape,)) or encode(src, *more)
+    )
     return shapes
 
 

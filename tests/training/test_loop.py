@@ -321,10 +321,10 @@ def test_minimum_risk_training_begins_with_a_new_optimizer_state(tmp_path, capsy
 
 def test_a_validation_is_logged_and_the_best_one_is_kept(tmp_path, capsys):
     found = [
-        (9.0, 5.0, 30.5, None),
-        (8.0, None, None, None),
-        (math.inf, None, None, None),
-        (8.0, 6.0, 31.0, None),
+        (9.0, 5.0, 30.5, None, None),
+        (8.0, None, None, None, None),
+        (math.inf, None, None, None, None),
+        (8.0, 6.0, 31.0, None, None),
     ]
     results = iter(found)
     task = begun(tmp_path)
@@ -349,7 +349,7 @@ def test_a_validation_is_logged_and_the_best_one_is_kept(tmp_path, capsys):
         | {"step": 1000 * n, "epoch": n, "perplexity": perplexity}
         | ({} if bleu is None else {"bleu": bleu, "chrf": chrf})
         | {"seconds": n / 2}
-        for n, (perplexity, bleu, chrf, _) in enumerate([*found[:2], (None,) * 4, found[3]], 1)
+        for n, (perplexity, bleu, chrf, *_) in enumerate([*found[:2], (None,) * 5, found[3]], 1)
     ]
     first = begun(tmp_path / "diverged")
     first.validate = lambda _: Validation(math.inf)
@@ -358,8 +358,11 @@ def test_a_validation_is_logged_and_the_best_one_is_kept(tmp_path, capsys):
 
 
 def test_what_other_text_loses_counts_as_much_as_what_the_new_text_gains(tmp_path, capsys):
-    results = iter([(9.0, 5.0, 20.0, 60.0), (8.0, 6.0, 25.0, 56.0), (7.0, 9.0, 30.0, 49.0)])
+    results = iter(
+        [(9.0, 5.0, 20.0, 60.0, 4.0), (8.0, 6.0, 25.0, 56.0, 4.0), (7.0, 9.0, 30.0, 49.0, 4.0)]
+    )
     task = begun(tmp_path)
+    task.config = replace(task.config, train=replace(task.config.train, select_by="chrf"))
     task.validate = lambda _: Validation(*next(results))
     for step in range(1, 4):
         task.state.step = step

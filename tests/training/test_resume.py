@@ -271,6 +271,18 @@ def test_extending_a_finished_training_equals_one_long_training(
     assert digests(tmp_path / "out") == digests(tmp_path / "straight")
 
 
+def test_a_training_of_packed_rows_resumes_with_the_same_bits(corpus, tmp_path, capsys):
+    packed = RANDOM | {"data__pack": 32}
+    for steps in (9, 18):
+        status, said = run(
+            capsys, arguments(corpus, tmp_path / "out", train__steps=steps, **packed)
+        )
+        assert status == 0, said
+    cli.main(arguments(corpus, tmp_path / "straight", train__steps=18, **packed))
+    assert learnt(tmp_path / "out") == learnt(tmp_path / "straight")
+    assert digests(tmp_path / "out") == digests(tmp_path / "straight")
+
+
 def test_model_is_usable_while_its_training_continues(corpus, tmp_path, capsys):
     out = tmp_path / "out"
     assert run(capsys, arguments(corpus, out, train__steps=9))[0] == 0

@@ -262,6 +262,12 @@ class DataConfig:
         paper="25000",
         least=1,
     )
+    pack: int = option(
+        0,
+        "tokens in a row of several sentences, so that all batches have one shape; 0: a sentence in a row",
+        unit="tokens",
+        paper="0",
+    )
     max_length: int = option(
         256,
         "maximum length of a text; pairs with a longer text are left out of training",
@@ -403,8 +409,7 @@ class TrainConfig:
     )
     max_forgotten: float = option(
         1.0,
-        "share of chrF that fine-tuning may lose on other text (with train.select_by=perplexity, of the "
-        "log-probability); old and new weights are averaged to keep it; 1: all",
+        "share of the score on other text that fine-tuning may lose; old and new weights are averaged to keep it",
         paper="1",
     )
     patience: int = option(

@@ -9,6 +9,10 @@ from torch import Tensor, nn
 from transduce.config.schema import ModelConfig
 from transduce.model.kernels import dropout
 
+Start = (
+    int | Tensor
+)  # the first of several positions, or the position (b, s) of each token in its sentence
+
 
 def sinusoids(length: int, d_model: int, kind: str = "sinusoidal") -> Tensor:
     """The sinusoidal encodings (length, d_model) of the first `length` positions (section 3.5).
@@ -40,6 +44,10 @@ class Embedding(nn.Module):
         return F.linear(x, self.weight)
 
 
+def _index(start: Start, length: int) -> Tensor | slice:
+    return start if isinstance(start, Tensor) else slice(start, start + length)
+
+
 class SinusoidalPositions(nn.Module):
     """Sinusoidal position encodings (section 3.5) for sequences of any length."""
 
@@ -50,14 +58,15 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", torch.empty(0, d_model), persistent=False)
         self.table: Tensor
 
-    def forward(self, start: int, length: int) -> Tensor:
-        """The encodings (length, d_model) of `length` positions from `start` on."""
+    def forward(self, start: Start, length: int) -> Tensor:
+        """The encodings (length, d_model) of `length` positions from `start` on, or those of positions (b, length)."""
         table = self.table  # another thread may replace self.table meanwhile
-        if start + length > table.size(0):
+        end = length if isinstance(start, Tensor) else start + length
+        if end > table.size(0):
             with torch.inference_mode(False):  # otherwise, training could not use the table later
-                longer = sinusoids(2 * (start + length), table.size(1), self.kind)
+                longer = sinusoids(2 * end, table.size(1), self.kind)
                 self.table = table = longer.to(table)
-        return table[start : start + length]
+        return table[_index(start, length)]
 
 
 class RotaryPositions(SinusoidalPositions):
@@ -81,7 +90,7 @@ class RotaryPositions(SinusoidalPositions):
 class NoPositions(nn.Module):
     """Adds nothing to embeddings, because attention encodes the positions."""
 
-    def forward(self, _start: int, _length: int) -> float:
+    def forward(self, _start: Start, _length: int) -> float:
         return 0.0
 
 
@@ -92,9 +101,9 @@ class LearnedPositions(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(length, d_model))
 
-    def forward(self, start: int, length: int) -> Tensor:
-        """The encodings (length, d_model) of `length` positions from `start` on."""
-        return self.weight[start : start + length]
+    def forward(self, start: Start, length: int) -> Tensor:
+        """The encodings (length, d_model) of `length` positions from `start` on, or those of positions (b, length)."""
+        return self.weight[_index(start, length)]
 
 
 def make_positions(config: ModelConfig) -> SinusoidalPositions | LearnedPositions | NoPositions:

@@ -20,7 +20,8 @@ def prefers_fused_attention(q: Tensor, k: Tensor, dropout: float) -> bool:
 
     The kernel returns no weights, so it can't be used while weights are recorded.
     """
-    if attention_record.get() is not None:
+    # A compiler can't read the record, and a compiled model records nothing.
+    if not torch.compiler.is_compiling() and attention_record.get() is not None:
         return False
     # On a CPU (torch 2.13) the fused kernel is slower than plain products: up to eight times for gradients in bfloat16,
     # and up to three times for one query and many keys, as in a search.

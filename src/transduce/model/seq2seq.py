@@ -40,6 +40,7 @@ class Seq2Seq(nn.Module):
     vocab_size: int = 1  # of targets
     # Whether the first token of each source is for the decoder, which reads it between BOS and the translation.
     target_tag: bool = False
+    packs: bool = False  # whether `forward` takes a `Packing` as a third argument
 
     def encode(self, src: Tensor) -> Any:
         """Encode src (b, s) as the memory that `decode` reads."""
@@ -72,6 +73,35 @@ def target_log_probs(logits: Tensor, targets: Tensor) -> Tensor:
     return chosen - torch.logsumexp(logits.float(), dim=-1)
 
 
+class Packing(NamedTuple):
+    """Which tokens belong together, if a row of a batch holds several sentences (`packing.py`)."""
+
+    source: Tensor  # (b, s), the number of the sentence; 0 at padding
+    target: Tensor  # (b, t)
+    source_positions: Tensor  # (b, s), in the sentence, from 0 on
+    target_positions: Tensor  # (b, t)
+
+    @property
+    def source_mask(self) -> Tensor:
+        """Source tokens that each source token attends to, (b, 1, s, s)."""
+        return _same(self.source, self.source)
+
+    @property
+    def target_mask(self) -> Tensor:
+        """Target tokens that each target token attends to, (b, 1, t, t)."""
+        return _same(self.target, self.target).tril()
+
+    @property
+    def cross_mask(self) -> Tensor:
+        """Source tokens that each target token attends to, (b, 1, t, s)."""
+        # Padding must attend to something: the softmax of nothing is nan.
+        return _same(self.target, self.source) | (self.target == 0)[:, None, :, None]
+
+
+def _same(queries: Tensor, keys: Tensor) -> Tensor:
+    return (queries[:, :, None] == keys[:, None, :])[:, None]
+
+
 class Batch(NamedTuple):
     """A batch of sentence pairs. The decoder reads tgt_in and learns to predict tgt_out."""
 
@@ -79,10 +109,14 @@ class Batch(NamedTuple):
     tgt_in: Tensor  # (b, t), BOS first
     tgt_out: Tensor  # (b, t), EOS last
     num_tokens: int  # in tgt_out, EOS counted, padding not; losses are divided by this number
+    packing: Packing | None = None
 
     def to(self, device: torch.device) -> "Batch":
         src, tgt_in, tgt_out = (tensor.to(device, non_blocking=True) for tensor in self[:3])
-        return Batch(src, tgt_in, tgt_out, self.num_tokens)
+        packing = self.packing and Packing(
+            *(tensor.to(device, non_blocking=True) for tensor in self.packing)
+        )
+        return Batch(src, tgt_in, tgt_out, self.num_tokens, packing)
 
 
 def pad(rows: Sequence[Ids], *, before: Sequence[int] = (), after: Sequence[int] = ()) -> Tensor:

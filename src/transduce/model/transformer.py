@@ -14,7 +14,7 @@ from transduce.config.families import make_part
 from transduce.config.schema import PAD, ModelConfig
 from transduce.model.attention import KeyValues, make_attention
 from transduce.model.embedding import Dropout, Embedding, make_positions
-from transduce.model.seq2seq import Memory, Seq2Seq, State
+from transduce.model.seq2seq import Memory, Packing, Seq2Seq, State
 
 
 def make_norm(config: ModelConfig) -> nn.Module:
@@ -103,22 +103,32 @@ class DecoderLayer(nn.Module):
         self.residual = nn.ModuleList(Residual(config) for _ in range(3))
 
     def forward(
-        self, x: Tensor, source: KeyValues, source_mask: Tensor, past: KeyValues | None
+        self,
+        x: Tensor,
+        source: KeyValues,
+        source_mask: Tensor,
+        past: KeyValues | None,
+        mask: Tensor | None = None,
     ) -> tuple[Tensor, KeyValues]:
-        """x (r, t, d_model) -> output (r, t, d_model), and keys and values of all tokens, including those in `past`."""
+        """x (r, t, d_model) -> output (r, t, d_model), and keys and values of all tokens, including those in `past`.
+
+        `mask` (r, 1, t, t) replaces the causal mask.
+        """
         first = cast(Residual, self.residual[0])
-        x, keys_values = first.with_state(x, lambda x: self.attend_to_self(x, past))
+        x, keys_values = first.with_state(x, lambda x: self.attend_to_self(x, past, mask))
         x = self.residual[1](x, lambda x: self.source_attention(x, source, source_mask))
         return self.residual[2](x, self.feed_forward), keys_values
 
-    def attend_to_self(self, x: Tensor, past: KeyValues | None) -> tuple[Tensor, KeyValues]:
+    def attend_to_self(
+        self, x: Tensor, past: KeyValues | None, mask: Tensor | None = None
+    ) -> tuple[Tensor, KeyValues]:
         """x (r, t, d_model) -> (r, t, d_model), and keys and values of all tokens, including those in `past`."""
         start = 0 if past is None else past[0].size(2)
         k, v = self.attention.project(x, start)
         if past is not None:
             k = torch.cat((past[0], k), 2)
             v = torch.cat((past[1], v), 2)
-        return self.attention(x, (k, v), causal=True), (k, v)
+        return self.attention(x, (k, v), mask, causal=mask is None), (k, v)
 
 
 class Transformer(Seq2Seq):
@@ -127,6 +137,8 @@ class Transformer(Seq2Seq):
     def __init__(self, config: ModelConfig):
         super().__init__()
         self.target_tag = config.target_tag
+        # Rotated queries would need their positions, too.
+        self.packs = not (config.more or config.target_tag or config.positions == "rotary")
         self.zero_start = config.zero_start
         # One position of the decoder may be for a tag.
         learned = config.max_positions - config.target_tag
@@ -159,18 +171,22 @@ class Transformer(Seq2Seq):
         # In training, heads that predict further tokens can follow the last layer.
         self.ahead: nn.Module | None = make_part("heads ahead", config) if config.more else None
 
-    def encode(self, src: Tensor) -> Memory:
+    def encode(self, src: Tensor, packing: Packing | None = None) -> Memory:
         """src (b, s) -> the keys and values of the source, for every decoder layer."""
         tag = None
         if self.target_tag:
             tag, src = src.split((1, src.size(1) - 1), dim=1)
-        mask = (src != PAD)[:, None, None, :]  # (b, 1, 1, s)
+        # (b, 1, 1, s) or (b, 1, s, s).
+        mask = packing.source_mask if packing else (src != PAD)[:, None, None, :]
+        start = packing.source_positions if packing else 0
         embed = self.source_embedding or self.embedding
-        x = self.dropout(self.source_norm(embed(src) + self.source_positions(0, src.size(1))))
+        x = self.dropout(self.source_norm(embed(src) + self.source_positions(start, src.size(1))))
         for layer in self.encoder:
             x = layer(x, mask)
         x = self.encoder_norm(x)
         attentions = [cast(DecoderLayer, layer).source_attention for layer in self.decoder]
+        if packing:
+            mask = packing.cross_mask
         return Memory([attention.project(x) for attention in attentions], mask, tag)
 
     def decode(self, tgt: Tensor, memory: Memory, state: State = None) -> tuple[Tensor, State]:
@@ -178,29 +194,35 @@ class Transformer(Seq2Seq):
         x, new_state = self.decoder_output(tgt, memory, state)
         return self.logits(x), new_state
 
-    def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
+    def forward(self, src: Tensor, tgt: Tensor, packing: Packing | None = None) -> Tensor:
         """src (b, s), tgt (b, t) -> logits (b, t, v)."""
-        x, _ = self.decoder_output(tgt, self.encode(src))
+        x, _ = self.decoder_output(tgt, self.encode(src, packing), packing=packing)
         return self.logits(self.ahead(x) if self.ahead and self.training else x)
 
     def decoder_output(
-        self, tgt: Tensor, memory: Memory, state: State = None
+        self, tgt: Tensor, memory: Memory, state: State = None, packing: Packing | None = None
     ) -> tuple[Tensor, State]:
         """tgt (r, t) -> output of the last decoder layer (r, t, d_model), and the new state."""
         past = state or [None] * len(self.decoder)
         start = 0 if state is None else state[0][0].size(2)
+        mask = None
+        if packing:
+            start = packing.target_positions
+            mask = packing.target_mask
         tag = memory.tag if state is None else None
         if tag is not None:
             tags = tag.repeat_interleave(len(tgt) // len(tag), dim=0)
             tgt = torch.cat((tgt[:, :1], tags, tgt[:, 1:]), dim=1)
         embedded = self.embedding(tgt)
-        if self.zero_start and state is None:
+        if self.zero_start and packing:
+            embedded = embedded.masked_fill((packing.target_positions == 0)[..., None], 0.0)
+        elif self.zero_start and state is None:
             embedded = F.pad(embedded[:, 1:], (0, 0, 1, 0))
         embedded = embedded + self.target_positions(start, tgt.size(1))
         x = self.dropout(self.target_norm(embedded))
         new_state = []
         for layer, source, before in zip(self.decoder, memory.keys_values, past, strict=True):
-            x, keys_values = layer(x, source, memory.mask, before)
+            x, keys_values = layer(x, source, memory.mask, before, mask)
             new_state.append(keys_values)
         # What follows BOS is the tag: known, and no part of the translation.
         return self.decoder_norm(x if tag is None else x[:, 1:]), new_state

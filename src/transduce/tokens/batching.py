@@ -5,11 +5,15 @@ in a padded batch. Each side of a batch of n sentences has n * (longest + 1) cel
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Indices = NDArray[np.int64]
+Sized = tuple[int, list[int]]  # a sentence and its cells on both sides
+
+LOOKAHEAD = 16  # sentences that may wait for a row with more room
 
 
 def micro_batches(
@@ -39,6 +43,56 @@ def micro_batches(
     order = order[_by_length(source[order], target[order], random)]
     batches = _cut(order, np.maximum(source, target)[order], budget)
     return [batches[i] for i in random.permutation(len(batches))]
+
+
+def packed_batches(
+    source_lengths: ArrayLike,
+    target_lengths: ArrayLike,
+    *,
+    budget: int,
+    width: int,
+    seed: int,
+    epoch: int,
+    block: int = 0,
+) -> list[Indices]:
+    """Return batches of sentence indices for up to `budget` tokens on each side, in rows of `width` tokens.
+
+    Sentences are in the order of their rows: one that does not fit into a row begins the next. Otherwise the order is
+    random, by `seed`, `epoch` and `block`. Raises ValueError if a sentence needs more than `width` cells.
+    """
+    lengths = np.stack([_cells(source_lengths), _cells(target_lengths)], axis=1)
+    if (longest := lengths.max(initial=0)) > width:
+        raise ValueError(f"a sentence of {longest} tokens (with EOS) does not fit a row of {width}")
+    order = np.random.default_rng((seed, epoch, block)).permutation(len(lengths))
+    coming = iter(zip(order.tolist(), lengths[order].tolist(), strict=True))
+    rows = list[list[int]]()
+    row, waiting = _row([], coming, width)
+    while row:
+        rows.append(row)
+        row, waiting = _row(waiting, coming, width)
+    size = budget // width
+    return [
+        np.array([i for row in rows[start : start + size] for i in row])
+        for start in range(0, len(rows), size)
+    ]
+
+
+def _row(
+    waiting: Sequence[Sized], coming: Iterator[Sized], width: int
+) -> tuple[list[int], list[Sized]]:
+    """Fill a row, first with sentences that did not fit into the last one; returns it, and those that don't fit now."""
+    row = list[int]()
+    later = list[Sized]()
+    free = [width, width]
+    for sentence, (source, target) in chain(waiting, coming):
+        if source <= free[0] and target <= free[1]:
+            row.append(sentence)
+            free = [free[0] - source, free[1] - target]
+        else:
+            later.append((sentence, [source, target]))
+            if len(later) == LOOKAHEAD:
+                break
+    return row, later
 
 
 def padding_share(batches: Iterable[tuple[ArrayLike, ArrayLike]]) -> float:

@@ -6,11 +6,12 @@ blocks of equal size. Each of these blocks consists of randomly drawn runs of ne
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.tokens.batching import Indices, micro_batches
+from transduce.tokens.batching import Indices, micro_batches, packed_batches
 from transduce.tokens.store import STRIDE, Column, StoreView, TokenStore
 from transduce.tokens.vocabulary import Rows
 
@@ -108,19 +109,18 @@ class Mixture:
         return pair, tokens
 
     def plan(
-        self, epoch: int, block: int, *, budget: int, accumulate: int, seed: int
+        self, epoch: int, block: int, *, budget: int, accumulate: int, seed: int, width: int = 0
     ) -> list[list[Indices]]:
         """The updates of one block, each a list of up to `accumulate` micro-batches of pair indices.
 
-        Each side of a micro-batch has at most `budget` cells. If the weight of a store is 2.5, an epoch contains all
-        pairs of the store twice and a random half of them a third time.
+        Each side of a micro-batch has at most `budget` cells, in packed rows of `width` cells if it is not 0. If the
+        weight of a store is 2.5, an epoch contains all its pairs twice and a random half of them a third time.
         """
         if not self.pairs_per_epoch:
             return []
         chosen = self._draw(seed, epoch, block)
-        batches = micro_batches(
-            *self.lengths(chosen), budget=budget, seed=seed, epoch=epoch, block=block
-        )
+        make = partial(packed_batches, width=width) if width else micro_batches
+        batches = make(*self.lengths(chosen), budget=budget, seed=seed, epoch=epoch, block=block)
         if not batches:
             return []
         ends = np.cumsum([len(batch) for batch in batches])

@@ -15,11 +15,12 @@ from rich.filesize import decimal
 
 from transduce.config.schema import RunConfig, TrainConfig
 from transduce.model.build import count_parameters
-from transduce.model.seq2seq import Seq2Seq, make_batch
+from transduce.model.seq2seq import Seq2Seq
 from transduce.system.errors import UserError
 from transduce.system.machine import free_memory
 from transduce.tokens.batching import Indices, padding_share
 from transduce.tokens.mixture import Mixture
+from transduce.training.batches import assemble, budget, check_packing, padding
 from transduce.training.distributed import ALONE, Ranks
 from transduce.training.update import make_optimizer, update
 
@@ -51,12 +52,11 @@ def try_batches(
     Raises UserError if a sentence does not fit into a micro-batch.
     """
     optimizer = make_optimizer(model.parameters(), config.train)
+    tokens = 0
 
     def learn(batches: Sequence[Indices], train: TrainConfig = config.train) -> None:
         model.train()
-        tensors = [
-            make_batch(data.sources(batch), data.targets(batch)).to(device) for batch in batches
-        ]
+        tensors = [assemble(data, batch, config, device, tokens) for batch in batches]
         update(model, optimizer, tensors, step=1, rate=0.0, train=train)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
@@ -78,14 +78,24 @@ def try_batches(
             config, longest, ranks, is_small=sharded or device.type == "cpu"
         )
     while True:
-        budget = _budget(config, accumulate)
-        if longest > budget:
+        tokens = budget(config, accumulate)
+        check_packing(model, config, tokens)
+        most = config.data.pack or tokens
+        if longest > most:
             raise UserError(
-                f"A sentence of {longest} tokens does not fit into a micro-batch of {budget} tokens.",
+                f"A sentence of {longest} tokens does not fit into {'a row' if config.data.pack else 'a micro-batch'} "
+                f"of {most} tokens.",
                 "Raise data.max_tokens, lower data.max_length, set a smaller train.accumulate, or choose a "
                 "smaller model.",
             )
-        plan = data.plan(0, 0, budget=budget, accumulate=accumulate, seed=config.train.seed)
+        plan = data.plan(
+            0,
+            0,
+            budget=tokens,
+            accumulate=accumulate,
+            seed=config.train.seed,
+            width=config.data.pack,
+        )
         batches = [batch for update in plan for batch in update]
         if not batches:
             raise UserError(
@@ -101,19 +111,18 @@ def try_batches(
         accumulate *= 2
     per_epoch = round(len(plan) * data.pairs_per_epoch / sum(map(len, batches)))
     seconds = math.inf if sharded else _seconds(learn, plan, ranks)
-    return Trial(accumulate, per_epoch, padding_share(map(data.lengths, batches)), seconds)
-
-
-def _budget(config: RunConfig, accumulate: int) -> int:
-    """The tokens on each side of a micro-batch."""
-    return -(-config.data.max_tokens // accumulate)
+    lengths = [*map(data.lengths, batches)]
+    share = (
+        padding(lengths, config.data.pack, tokens) if config.data.pack else padding_share(lengths)
+    )
+    return Trial(accumulate, per_epoch, share, seconds)
 
 
 def _least_accumulate(config: RunConfig, longest: int, ranks: Ranks, *, is_small: bool) -> int:
     """The first number of micro-batches to try. If `is_small` is true, they have at most MAX_CPU_TOKENS tokens."""
     least = -(-config.data.max_tokens // MAX_CPU_TOKENS) if is_small else 1
     accumulate = -(-least // ranks.world) * ranks.world
-    while accumulate > 1 and longest > _budget(config, accumulate):
+    while accumulate > 1 and longest > budget(config, accumulate):
         accumulate -= 1  # otherwise, some ranks would have no work
     return accumulate
 

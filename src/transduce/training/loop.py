@@ -23,6 +23,7 @@ from transduce.system.journal import Journal
 from transduce.system.profiling import phase
 from transduce.tokens.batching import Indices
 from transduce.tokens.mixture import Mixture
+from transduce.training.batches import assemble, budget
 from transduce.training.checkpoint import TrainState, remove_old, save_checkpoint
 from transduce.training.distributed import ALONE, Ranks, full_model, is_sharded
 from transduce.training.schedule import begins_risk, effort, in_time, learning_rate
@@ -121,9 +122,8 @@ def updates(training: Training) -> Iterator[list[Indices]]:
         plan = training.data.plan(
             state.epoch,
             state.block,
-            budget=-(
-                -config.data.max_tokens // config.train.accumulate
-            ),  # tokens of a micro-batch on each side
+            budget=budget(config),
+            width=config.data.pack,
             accumulate=config.train.accumulate,
             seed=config.train.seed,
         )
@@ -181,8 +181,7 @@ def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
     with phase("data"):
         for slot in slots:
             indices = batches[slot.index]
-            batch = make_batch(training.data.sources(indices), training.data.targets(indices))
-            parts.append(batch.to(training.device))
+            parts.append(assemble(training.data, indices, config, training.device, budget(config)))
     return update(
         training.wrapped_model,
         training.optimizer,

@@ -103,7 +103,7 @@ def _store(model: Transformer, examples: Sequence[Sequence[Example]]) -> Store:
     for start in range(0, len(every), READ_TOGETHER):
         some = every[start : start + READ_TOGETHER]
         batch = make_batch([each.source for each in some], [each.target for each in some])
-        src, tgt_in, tgt_out, _ = batch.to(model.embedding.weight.device)
+        src, tgt_in, tgt_out = batch.to(model.embedding.weight.device)[:3]
         output, _ = model.decoder_output(tgt_in, model.encode(src))
         is_token = tgt_out != PAD
         outputs.append(output[is_token].float())

@@ -1,0 +1,49 @@
+"""Makes the batches of an update from the pairs that its plan names."""
+
+from collections.abc import Sequence
+
+import torch
+
+from transduce.config.schema import RunConfig
+from transduce.model.packing import pack
+from transduce.model.seq2seq import Batch, Seq2Seq, make_batch
+from transduce.system.errors import UserError
+from transduce.tokens.batching import Indices
+from transduce.tokens.mixture import Mixture
+
+
+def budget(config: RunConfig, accumulate: int = 0) -> int:
+    """The tokens on each side of a micro-batch, for `accumulate` or train.accumulate of them in an update."""
+    return -(-config.data.max_tokens // (accumulate or config.train.accumulate))
+
+
+def assemble(
+    data: Mixture, indices: Indices, config: RunConfig, device: torch.device, tokens: int
+) -> Batch:
+    """Make a micro-batch for up to `tokens` tokens on each side: with data.pack, of packed rows."""
+    sides = data.sources(indices), data.targets(indices)
+    width = config.data.pack
+    batch = pack(*sides, width, tokens // width) if width else make_batch(*sides)
+    return batch.to(device)
+
+
+def check_packing(model: Seq2Seq, config: RunConfig, tokens: int) -> None:
+    """Raise UserError if data.pack is set for a training that can't pack."""
+    width = config.data.pack
+    if width and (not model.packs or config.train.risk_steps):
+        raise UserError(
+            "Sentences can't be packed into rows for minimum-risk training, rotary positions, tags of target "
+            "languages, and families other than the Transformer.",
+            "Set data.pack=0.",
+        )
+    if width > tokens:
+        raise UserError(
+            f"A row of {width:,} tokens (data.pack) does not fit into a micro-batch of {tokens:,} tokens.",
+            "Lower data.pack, or raise data.max_tokens.",
+        )
+
+
+def padding(batches: Sequence[tuple[Indices, Indices]], width: int, tokens: int) -> float:
+    """The share of padding in packed batches with these lengths."""
+    used = sum(int(side.sum()) + len(side) for lengths in batches for side in lengths)
+    return 1 - used / (2 * len(batches) * (tokens // width) * width)
