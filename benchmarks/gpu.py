@@ -1,16 +1,18 @@
 """The speed of training and decoding the paper's base and big models on a GPU, and of a whole training on Multi30k.
 
-    python benchmarks/gpu.py [--models base big] [--updates 30] [--vocabulary 37000] [--tokens 25000]
+    python benchmarks/gpu.py [--models base big small] [--ways padded packed compiled] [--updates 30]
+                             [--vocabulary 37000] [--tokens 25000] [--pack 512]
                              [--multi30k RECIPE TRAIN TRAIN VALID VALID TEST TEST]
 
 Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, as the command transduce does.
 
 Training: batches have up to --tokens source and target tokens, in random sentences with lengths like those of newspaper
-text (log-normal, 27 subwords on average). The first updates are not timed. tokens/s counts target tokens without
-padding. TFLOP/s counts the matrix products of forward and backward passes, and is compared with the measured speed of
-large bfloat16 products. A second training in float32 shows whether bfloat16 reaches the same loss. Decoding: beam 4
-with random weights, 30 source and 30 target tokens, in large batches and for a single sentence. To try the script
-without a GPU, run it on a CPU with smaller numbers.
+text (log-normal, 27 subwords on average): padded to the longest one of a batch, packed into rows of --pack tokens, or
+packed for a model that torch.compile has compiled. The first updates are not timed; the seconds of the very first one
+are shown. tokens/s counts target tokens without padding. TFLOP/s counts the matrix products of forward and backward
+passes, and is compared with the measured speed of large bfloat16 products. A second training in float32 shows whether
+bfloat16 reaches the same loss. Decoding: beam 4 with random weights, 30 source and 30 target tokens, in large batches
+and for a single sentence. To try the script without a GPU, run it with smaller numbers and --precision float32.
 """
 
 import argparse
@@ -19,10 +21,13 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import nn
 
 from transduce.commands.recipes import gather
 from transduce.config.schema import DecodeConfig, ModelConfig, TrainConfig
@@ -30,14 +35,19 @@ from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.types import Request
 from transduce.model.build import build
 from transduce.model.device import choose_device
+from transduce.model.packing import pack
 from transduce.model.seq2seq import Batch, make_batch
-from transduce.tokens.batching import micro_batches
+from transduce.tokens.batching import micro_batches, packed_batches
 from transduce.training.run import train as run_training
 from transduce.training.update import make_optimizer, update
 from transduce_lab.operations import ceiling, per_target_token
 from transduce_lab.paper.table3 import BASE, BIG
 
-MODELS = {"base": BASE, "big": BIG}
+SMALL = replace(
+    BASE, num_encoder_layers=3, num_decoder_layers=3, d_model=256, d_ff=1024, num_heads=4
+)
+MODELS = {"base": BASE, "big": BIG, "small": SMALL}
+WAYS = ("padded", "packed", "compiled")
 WARM, LENGTH, LONGEST = 5, 27, 100
 OUT, SENTENCES = 30, 2000
 
@@ -47,6 +57,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
+    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
+    parser.add_argument("--precision", default="bfloat16", choices=("bfloat16", "float32"))
+    parser.add_argument("--pack", type=int, default=512)
     parser.add_argument("--updates", type=int, default=30)
     parser.add_argument("--vocabulary", type=int, default=37_000)
     parser.add_argument("--tokens", type=int, default=25_000)
@@ -64,63 +77,74 @@ def main() -> None:
         f"{name}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}; large products: {most / 1e12:.1f} TFLOP/s\n"
     )
     print(
-        "| | tokens/s | TFLOP/s | share of large products | peak memory | loss a token (float32) |"
+        "| | tokens/s | TFLOP/s | share of large products | peak memory | loss a token (float32) | first update |"
     )
-    print("| --- | --- | --- | --- | --- | --- |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     for kind in arguments.models:
         model = replace(MODELS[kind], vocab_size=arguments.vocabulary)
-        batches = random_batches(arguments, device)
-        rate, loss, memory = train(model, batches, "bfloat16")
-        _, exact, _ = train(model, batches, "float32")
-        lengths = (
-            sum(len(b.src) * b.src.size(1) for b in batches),
-            sum(b.num_tokens for b in batches),
-        )
-        pairs = sum(len(b.src) for b in batches)
-        work = rate * per_target_token(model, *(round(length / pairs) for length in lengths))
-        speed = f"{rate:,.0f} | {work / 1e12:.1f} | {work / most:.0%}"
-        print(
-            f"| {kind}, training | {speed} | {memory / 2**30:.1f} GiB | {loss:.4f} ({exact:.4f}) |",
-            flush=True,
-        )
+        for way in arguments.ways:
+            width = 0 if way == "padded" else arguments.pack
+            batches = random_batches(arguments, device, width)
+            trained = train(model, batches, arguments.precision, compiled=way == "compiled")
+            exact = train(model, batches, "float32", compiled=False).loss
+            work = trained.rate * per_target_token(model, LENGTH + 1, LENGTH + 1)
+            speed = f"{trained.rate:,.0f} | {work / 1e12:.1f} | {work / most:.0%}"
+            print(
+                f"| {kind}, {way} | {speed} | {trained.memory / 2**30:.1f} GiB | {trained.loss:.4f} ({exact:.4f}) | "
+                f"{trained.first:.1f} s |",
+                flush=True,
+            )
         rate, alone = decode(model, arguments.sentences, device)
         print(
-            f"| {kind}, beam 4 | {rate:,.0f} | one sentence: {1000 * alone:.0f} ms | | | |",
+            f"| {kind}, beam 4 | {rate:,.0f} | one sentence: {1000 * alone:.0f} ms | | | | |",
             flush=True,
         )
     if arguments.multi30k:
         print(multi30k(arguments.multi30k))
 
 
-def random_batches(arguments: argparse.Namespace, device: torch.device) -> list[Batch]:
-    """Make one batch of random sentences per update."""
+class Trained(NamedTuple):
+    """The results of a training."""
+
+    rate: float  # target tokens a second
+    loss: float  # of the last batch, per token
+    memory: int  # peak of the GPU's memory in bytes
+    first: float  # seconds of the first update, which compiles
+
+
+def random_batches(arguments: argparse.Namespace, device: torch.device, width: int) -> list[Batch]:
+    """Make one batch of random sentences per update, in packed rows of `width` tokens if it is not 0."""
     random = np.random.default_rng(1)
     count = 2 * (arguments.updates + WARM) * arguments.tokens // LENGTH
     source = random.lognormal(np.log(LENGTH) - 0.15, 0.55, count).astype(int).clip(1, LONGEST)
     target = (source * random.normal(1, 0.1, count)).astype(int).clip(1, LONGEST)
-    plan = micro_batches(source, target, budget=arguments.tokens, seed=1, epoch=0)[
-        : arguments.updates + WARM
-    ]
+    make = partial(packed_batches, width=width) if width else micro_batches
+    plan = make(source, target, budget=arguments.tokens, seed=1, epoch=0)
+    plan = plan[: arguments.updates + WARM]
 
     def rows(lengths: np.ndarray) -> list[np.ndarray]:
         return [random.integers(4, arguments.vocabulary, length) for length in lengths]
 
-    return [make_batch(rows(source[batch]), rows(target[batch])).to(device) for batch in plan]
+    sides = ((rows(source[batch]), rows(target[batch])) for batch in plan)
+    packed = partial(pack, width=width, rows=arguments.tokens // width) if width else make_batch
+    return [packed(*side).to(device) for side in sides]
 
 
 def train(
-    config: ModelConfig, batches: Sequence[Batch], precision: str
-) -> tuple[float, float, int]:
-    """Train; returns target tokens a second, the last batch's loss per token, and peak GPU memory in bytes."""
+    config: ModelConfig, batches: Sequence[Batch], precision: str, *, compiled: bool
+) -> Trained:
     device = batches[0].src.device
-    model = build(config).to(device).train()
+    model: nn.Module = build(config).to(device).train()
+    if compiled:
+        model = torch.compile(model, dynamic=False)  # type: ignore[assignment]
     options = TrainConfig(precision=precision)
     optimizer = make_optimizer(model.parameters(), options)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
     tokens = 0
-    began = 0.0
+    first = 0.0
     loss = 0.0
+    began = time.perf_counter()
     for step, batch in enumerate(batches, start=1):
         if step == WARM + 1:
             synchronize(device)
@@ -128,9 +152,11 @@ def train(
         outcome = update(model, optimizer, [batch], step=step, rate=1e-4, train=options)
         tokens += outcome.num_tokens * (step > WARM)
         loss = outcome.loss / outcome.num_tokens
+        first = first or time.perf_counter() - began  # reading the loss has waited for the device
     synchronize(device)
     seconds = time.perf_counter() - began
-    return tokens / seconds, loss, torch.cuda.max_memory_allocated() if device.type == "cuda" else 0
+    memory = torch.cuda.max_memory_allocated() if device.type == "cuda" else 0
+    return Trained(tokens / seconds, loss, memory, first)
 
 
 def decode(config: ModelConfig, count: int, device: torch.device) -> tuple[float, float]:
