@@ -20,7 +20,7 @@ SECTIONS = {
 }
 
 
-SLOW = ("Add an engine", "Add an option")  # they train a model
+SLOW = ("Add an engine", "Add an option", "Add a format")  # others are like them
 
 
 @pytest.mark.parametrize(

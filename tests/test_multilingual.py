@@ -749,6 +749,7 @@ def test_two_multilingual_models_are_compared_in_one_direction(model, place, cap
     assert [each["p_value"] for each in found["scores"]] == [None] * 3, "too few sentences"
 
 
+@pytest.mark.slow
 def test_interruption_changes_no_result(place, tmp_path):
     from transduce.training.run import train
 

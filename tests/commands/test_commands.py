@@ -177,6 +177,7 @@ def test_interrupted_distillation_resumes(place, tmp_path, monkeypatch):
     assert not (tmp_path / "a").exists()
 
 
+@pytest.mark.slow
 def test_a_distillation_that_was_killed_when_it_was_complete_leaves_no_journal(
     place, tmp_path, capsys
 ):

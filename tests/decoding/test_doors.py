@@ -131,7 +131,9 @@ def test_library_and_server_use_similar_texts_alike(ending, model):
     assert [each.text for each in served(model, texts, translation_memory=Similar())] == guided
 
 
-@pytest.mark.parametrize("exact", [False, True], ids=["inflected", "exact"])
+@pytest.mark.parametrize(
+    "exact", [pytest.param(False, marks=pytest.mark.slow), True], ids=["inflected", "exact"]
+)
 def test_command_library_and_server_use_a_glossary_alike(exact, model, tmp_path, capsys):
     pytest.importorskip("simplemma", reason="pip install 'transduce[terms]'")
     some = TEXTS[:8]  # the constrained search is slow

@@ -203,6 +203,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_a_new_family_is_a_module_and_a_line(place, tmp_path):
     def transduce_with_bags(*arguments: object, text: str = "") -> str:
         command = [sys.executable, "-c", NEW_FAMILY, *map(str, arguments)]

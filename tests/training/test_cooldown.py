@@ -178,6 +178,7 @@ def test_after_a_kill_the_changes_in_the_journal_are_repeated_also_at_another_sp
     assert 126 + falls.index(True) + 1 == first[0]
 
 
+@pytest.mark.slow
 def test_a_machine_that_becomes_faster_again_uses_the_time(options, begun):
     out = begun("out")
     _, state, _ = go_on(options, out, lambda now: 3.0 if HALF <= now < 1.2 * HALF else 1.0)

@@ -41,6 +41,7 @@ from transduce.training.schedule import learning_rate
 from transduce.training.update import AVERAGE, Outcome, make_optimizer, update
 
 
+@pytest.mark.slow
 def test_the_reverse_task_is_learnt(tmp_path):
     rows = reverse_rows(3000, seed=1)
     model = replace(MODEL, d_model=32, d_ff=64, num_heads=4, dropout=0.0)

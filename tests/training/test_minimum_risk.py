@@ -227,6 +227,7 @@ def same_weights(one: Path, other: Path, step: int) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_a_second_stage_is_resumed_with_the_same_bits(tmp_path, capsys):
     options = changed(
         TINY, train__steps=6, train__warmup=20, train__save_every=2, train__validate_every=3

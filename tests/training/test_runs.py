@@ -412,6 +412,7 @@ def test_metrics_are_those_of_the_model(model, place):
     ]
 
 
+@pytest.mark.slow
 def test_the_model_is_the_average_of_the_last_checkpoints_or_the_last_or_the_best_if_that_is_better(
     place, tmp_path, capfd
 ):
@@ -1140,6 +1141,7 @@ def test_a_full_disk_keeps_older_checkpoints(place, tmp_path):
     assert len(names) >= 3
 
 
+@pytest.mark.slow
 def test_a_file_size_limit_is_a_full_disk_too(place, tmp_path):
     arguments = command(place, tmp_path / "out")
     # The weights fit below the limit; with the optimiser's state, twice as large, the first save ends.

@@ -226,6 +226,7 @@ def test_corpora_names_in_other_scripts_and_strings_in_a_grid(files, tmp_path, c
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.slow
 def test_a_row_that_diverges_is_not_tested(files, tmp_path, capsys):
     rows = "[rows]\nbase = ''\nhuge = 'train.learning_rate=3000 train.warmup=1'\n"
     asked = command(tmp_path, files, "seeds = 2\noptions.train.steps = 12\n" + rows, "--budget", 9)

@@ -84,6 +84,7 @@ def test_the_translations_are_those_of_greedy_search(name, data):
     )
 
 
+@pytest.mark.slow
 def test_trained_heads_save_calls_of_the_decoder():
     model, sources = train(build(SMALL), 300), [source for source, _ in reverse_rows(50, seed=1000)]
     with profiling(["search"]) as profile:

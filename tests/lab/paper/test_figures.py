@@ -32,6 +32,7 @@ def test_without_the_scale_softmax_loses_its_gradient():
     assert large.gradient_scaled == pytest.approx(small.gradient_scaled, rel=0.2)
 
 
+@pytest.mark.slow
 def test_figures_are_drawn(tmp_path):
     figures.draw_positions(tmp_path / "positions.png")
     figures.draw_schedules(tmp_path / "schedules.svg", steps=100)

@@ -52,6 +52,7 @@ def test_path_lengths(name, lengths, paths):
     assert [table1.path_length(name, n) for n in lengths] == paths
 
 
+@pytest.mark.slow
 def test_costs_of_a_layer_grow_with_the_length():
     short, long = table1.measure("self-attention", [64, 2048], 32)
     assert (

@@ -41,6 +41,7 @@ def test_scaling_keeps_heads_and_layers():
     )
 
 
+@pytest.mark.slow
 def test_table_3_shows_our_runs_beside_the_papers(given, tmp_path, monkeypatch):
     monkeypatch.setattr(table3, "VARIATIONS", [table3.VARIATIONS[0], table3.VARIATIONS[6]])
     # Two updates at a low rate look like a divergence.
