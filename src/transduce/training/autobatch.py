@@ -79,12 +79,10 @@ def try_batches(
         )
     while True:
         tokens = budget(config, accumulate)
-        check_packing(model, config, tokens)
-        most = config.data.pack or tokens
-        if longest > most:
+        check_packing(model, config, tokens, longest)
+        if longest > tokens:
             raise UserError(
-                f"A sentence of {longest} tokens does not fit into {'a row' if config.data.pack else 'a micro-batch'} "
-                f"of {most} tokens.",
+                f"A sentence of {longest} tokens does not fit into a micro-batch of {tokens} tokens.",
                 "Raise data.max_tokens, lower data.max_length, set a smaller train.accumulate, or choose a "
                 "smaller model.",
             )

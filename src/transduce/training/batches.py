@@ -27,9 +27,14 @@ def assemble(
     return batch.to(device)
 
 
-def check_packing(model: Seq2Seq, config: RunConfig, tokens: int) -> None:
-    """Raise UserError if data.pack is set for a training that can't pack."""
+def check_packing(model: Seq2Seq, config: RunConfig, tokens: int, longest: int) -> None:
+    """Raise UserError if data.pack is set for a training that can't pack its sentences, of up to `longest` tokens."""
     width = config.data.pack
+    if 0 < width < longest:
+        raise UserError(
+            f"A sentence of {longest} tokens does not fit into a row of {width} tokens.",
+            "Raise data.pack, or lower data.max_length.",
+        )
     if width and (not model.packs or config.train.risk_steps):
         raise UserError(
             "Sentences can't be packed into rows for minimum-risk training, rotary positions, tags of target "

@@ -40,7 +40,7 @@ END_MARK = re.compile(r"[.!?…:;](?=\s|$)|[。！？]")
 class Evidence(NamedTuple):
     """What tells a translation from garbage. Probabilities are natural logarithms."""
 
-    end: float  # probability that the translation ends where it does, at least -6
+    end: float  # probability that the translation ends where it does, at least -8
     gain: float  # of the mean probability of a token, by the source in the place of other texts
     last_gain: float  # the same for the last third of the tokens
     worst: float  # the lowest mean probability of six tokens in a row
@@ -72,9 +72,7 @@ DOUBTS = {
     "longer": "it is much longer than usual",
     "sentences": "it has more sentences than the text",
 }
-DOUBTFUL = (
-    0.5  # a score; lower if the model finds more than one of KNOWN_DOUBTFUL known pairs doubtful
-)
+DOUBTFUL = 0.5  # a lower score is doubtful, unless one of KNOWN_DOUBTFUL known pairs is lower
 KNOWN_DOUBTFUL = 40
 
 
