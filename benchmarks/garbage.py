@@ -18,6 +18,7 @@ from corrections import Texts, texts_of
 from measuring import run_script
 
 import transduce
+from transduce.decoding.translator import Translator
 from transduce.wings.memories.judging import Evidence, Judge, held_out_pairs
 
 INSULTS = ("Espèce d'idiot !", "You are all stupid.", "Va te faire voir.", "Das ist Schwachsinn.")
@@ -43,8 +44,7 @@ def garbage(texts: Texts, rng: random.Random) -> Iterator[tuple[str, list[str]]]
     yield "an insult behind", [f"{each} {rng.choice(INSULTS)}" for each in targets]
 
 
-def judge_of(model: Path) -> Judge:
-    translator = transduce.load(model, device="cpu")
+def judge_of(model: Path, translator: Translator) -> Judge:
     return Judge(translator, [(pair.source, pair.target) for pair in held_out_pairs(model)])
 
 
@@ -72,7 +72,7 @@ def fit(models: Sequence[tuple[Path, Texts]]) -> None:
     good = list[bool]()
     weights = list[float]()
     for model, texts in models:
-        judge = judge_of(model)
+        judge = judge_of(model, transduce.load(model, device="cpu"))
         for name, given in kinds(texts):
             if name == COPIES:
                 continue
@@ -120,7 +120,7 @@ def main(
     for folder, texts in given:
         translator = transduce.load(folder, device="cpu")
         machine = translator.translate([source for source, _ in texts], sentences=True)
-        shares = held_back(judge_of(folder), texts, [each.text for each in machine])
+        shares = held_back(judge_of(folder, translator), texts, [each.text for each in machine])
         print(f"| {folder.name} | {' | '.join(shares)} |", flush=True)
 
 

@@ -10,7 +10,7 @@ Training: batches have up to --tokens source and target tokens, in random senten
 text (log-normal, 27 subwords on average): padded to the longest one of a batch, packed into rows of --pack tokens, or
 packed for a model that torch.compile has compiled. The first updates are not timed; the seconds of the very first one
 are shown. tokens/s counts target tokens without padding. TFLOP/s counts the matrix products of forward and backward
-passes, and is compared with the measured speed of large bfloat16 products. A second training in float32 shows whether
+passes, and is compared with the measured speed of large products. A second training in float32 shows whether
 bfloat16 reaches the same loss. Decoding: beam 4 with random weights, 30 source and 30 target tokens, in large batches
 and for a single sentence. To try the script without a GPU, run it with smaller numbers and --precision float32.
 """
@@ -72,7 +72,7 @@ def main() -> None:
         if device.type == "cuda"
         else platform.processor() or "CPU"
     )
-    most = ceiling(device, torch.bfloat16)
+    most = ceiling(device, getattr(torch, arguments.precision))
     print(
         f"{name}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}; large products: {most / 1e12:.1f} TFLOP/s\n"
     )

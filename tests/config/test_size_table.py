@@ -1,5 +1,6 @@
 """The table of sizes: one row for every corpus, bigger for bigger, and what the documentation says."""
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 
@@ -57,6 +58,20 @@ def test_the_last_row_is_the_base_model_of_the_paper():
     base = configure(model_options(10**9), training_options(10**9, 10_000, 512))
     assert asdict(base.model) == asdict(ModelConfig())
     assert (base.train.warmup, base.train.learning_rate) == (4000, pytest.approx(1.0, abs=0.01))
+
+
+def test_a_fine_tuning_of_fewer_updates_takes_a_lower_rate():
+    def peak(max_updates: float) -> tuple[int, float]:
+        found = training_options(
+            5000, 100, 256, warmup=50, rate_divisor=3, max_updates=max_updates, cooldown=True
+        )
+        return found["train.steps"], found["train.learning_rate"]
+
+    steps, rate = peak(math.inf)
+    for part in (0.5, 0.1):
+        fewer, lower = peak(part * steps / PLANNED_SHARE)
+        assert lower / rate == pytest.approx(math.sqrt(fewer / steps), rel=0.01)
+        assert fewer == pytest.approx(part * steps, abs=1)
 
 
 def test_fine_tuning_takes_a_third_of_the_rate():

@@ -64,7 +64,7 @@ def test_the_loss_and_every_gradient_are_those_of_a_padded_batch(
 ) -> None:
     model = build(replace(CONFIG, **changes)).double()
     plain, packed = both(pairs)
-    assert plain.num_tokens == packed.num_tokens
+    assert plain.num_tokens == packed.num_tokens and packed.num_pairs == len(pairs)
     found = sums_and_gradients(model, packed)
     for one, other in zip(sums_and_gradients(model, plain), found, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-9)
@@ -95,7 +95,7 @@ def test_a_batch_that_needs_more_rows_is_refused() -> None:
     assert places(np.array([[3, 3, 9], [1, 1, 7]]), 8)[0].tolist()[:2] == [0, 0]
 
 
-def test_dropout_of_padding_and_empty_rows_changes_nothing() -> None:
+def test_padding_and_empty_rows_change_nothing() -> None:
     model = build(CONFIG).double()
     sources, targets = [[5, 6]], [[7]]
     few, many = (pack(sources, targets, width, rows) for width, rows in ((4, 1), (16, 5)))

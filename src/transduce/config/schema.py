@@ -409,7 +409,7 @@ class TrainConfig:
     )
     max_forgotten: float = option(
         1.0,
-        "share of the score on other text that fine-tuning may lose; old and new weights are averaged to keep it",
+        "share of the score on other text that fine-tuning may lose; old and new weights are averaged; 1: all",
         paper="1",
     )
     patience: int = option(

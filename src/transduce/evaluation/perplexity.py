@@ -41,9 +41,9 @@ class Validation(NamedTuple):
         )
 
     def qualities(self, select_by: str) -> tuple[float, float]:
-        """How good the model is on the new text and on that of data.remember, by chrF or by train.select_by=perplexity.
+        """How good the model is on the new text and on that of data.remember, by chrF.
 
-        The second ones are mean log-probabilities of a token.
+        With train.select_by=perplexity, and without chrF: by the mean log-probability of a token.
         """
         if select_by == "perplexity" or self.chrf is None:
             return _log_prob(self.perplexity), _log_prob(self.general_perplexity)

@@ -9,9 +9,8 @@ from torch import Tensor, nn
 from transduce.config.schema import ModelConfig
 from transduce.model.kernels import dropout
 
-Start = (
-    int | Tensor
-)  # the first of several positions, or the position (b, s) of each token in its sentence
+# The first of several positions, or the position (b, s) of each token in its sentence.
+Start = int | Tensor
 
 
 def sinusoids(length: int, d_model: int, kind: str = "sinusoidal") -> Tensor:

@@ -37,6 +37,7 @@ def pack(sources: Sequence[Ids], targets: Sequence[Ids], width: int, rows: int) 
         target.filled([part for ids in targets for part in (ids, [EOS])]),
         int(lengths[1].sum()),
         Packing(source.numbers, target.numbers, source.positions, target.positions),
+        len(sources),
     )
 
 

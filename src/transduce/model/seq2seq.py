@@ -110,13 +110,14 @@ class Batch(NamedTuple):
     tgt_out: Tensor  # (b, t), EOS last
     num_tokens: int  # in tgt_out, EOS counted, padding not; losses are divided by this number
     packing: Packing | None = None
+    num_pairs: int = 0  # in packed rows
 
     def to(self, device: torch.device) -> "Batch":
         src, tgt_in, tgt_out = (tensor.to(device, non_blocking=True) for tensor in self[:3])
         packing = self.packing and Packing(
             *(tensor.to(device, non_blocking=True) for tensor in self.packing)
         )
-        return Batch(src, tgt_in, tgt_out, self.num_tokens, packing)
+        return Batch(src, tgt_in, tgt_out, self.num_tokens, packing, self.num_pairs)
 
 
 def pad(rows: Sequence[Ids], *, before: Sequence[int] = (), after: Sequence[int] = ()) -> Tensor:

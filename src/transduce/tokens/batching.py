@@ -95,12 +95,15 @@ def _row(
     return row, later
 
 
-def padding_share(batches: Iterable[tuple[ArrayLike, ArrayLike]]) -> float:
-    """The fraction of all cells that are padding. Each batch is a tuple (source lengths, target lengths)."""
+def padding_share(batches: Iterable[tuple[ArrayLike, ArrayLike]], packed: int = 0) -> float:
+    """The fraction of all cells that are padding. Each batch is a tuple (source lengths, target lengths).
+
+    Each side of a packed batch has `packed` cells; 0: the batches are padded.
+    """
     cells = tokens = 0
     for lengths in batches:
         source, target = map(_cells, lengths)
-        cells += len(source) * int(source.max() + target.max())
+        cells += 2 * packed or len(source) * int(source.max() + target.max())
         tokens += int(source.sum() + target.sum())
     return 1 - tokens / cells if cells else 0.0
 

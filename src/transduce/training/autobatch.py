@@ -20,7 +20,7 @@ from transduce.system.errors import UserError
 from transduce.system.machine import free_memory
 from transduce.tokens.batching import Indices, padding_share
 from transduce.tokens.mixture import Mixture
-from transduce.training.batches import assemble, budget, check_packing, padding
+from transduce.training.batches import assemble, budget, check_packing
 from transduce.training.distributed import ALONE, Ranks
 from transduce.training.update import make_optimizer, update
 
@@ -52,7 +52,6 @@ def try_batches(
     Raises UserError if a sentence does not fit into a micro-batch.
     """
     optimizer = make_optimizer(model.parameters(), config.train)
-    tokens = 0
 
     def learn(batches: Sequence[Indices], train: TrainConfig = config.train) -> None:
         model.train()
@@ -109,10 +108,8 @@ def try_batches(
         accumulate *= 2
     per_epoch = round(len(plan) * data.pairs_per_epoch / sum(map(len, batches)))
     seconds = math.inf if sharded else _seconds(learn, plan, ranks)
-    lengths = [*map(data.lengths, batches)]
-    share = (
-        padding(lengths, config.data.pack, tokens) if config.data.pack else padding_share(lengths)
-    )
+    packed = tokens // config.data.pack * config.data.pack if config.data.pack else 0
+    share = padding_share(map(data.lengths, batches), packed)
     return Trial(accumulate, per_epoch, share, seconds)
 
 

@@ -1,6 +1,6 @@
 """Makes the batches of an update from the pairs that its plan names."""
 
-from collections.abc import Sequence
+from functools import partial
 
 import torch
 
@@ -21,10 +21,9 @@ def assemble(
     data: Mixture, indices: Indices, config: RunConfig, device: torch.device, tokens: int
 ) -> Batch:
     """Make a micro-batch for up to `tokens` tokens on each side: with data.pack, of packed rows."""
-    sides = data.sources(indices), data.targets(indices)
     width = config.data.pack
-    batch = pack(*sides, width, tokens // width) if width else make_batch(*sides)
-    return batch.to(device)
+    make = partial(pack, width=width, rows=tokens // width) if width else make_batch
+    return make(data.sources(indices), data.targets(indices)).to(device)
 
 
 def check_packing(model: Seq2Seq, config: RunConfig, tokens: int, longest: int) -> None:
@@ -46,9 +45,3 @@ def check_packing(model: Seq2Seq, config: RunConfig, tokens: int, longest: int) 
             f"A row of {width:,} tokens (data.pack) does not fit into a micro-batch of {tokens:,} tokens.",
             "Lower data.pack, or raise data.max_tokens.",
         )
-
-
-def padding(batches: Sequence[tuple[Indices, Indices]], width: int, tokens: int) -> float:
-    """The share of padding in packed batches with these lengths."""
-    used = sum(int(side.sum()) + len(side) for lengths in batches for side in lengths)
-    return 1 - used / (2 * len(batches) * (tokens // width) * width)

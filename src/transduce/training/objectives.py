@@ -39,7 +39,8 @@ def sums_of(model: nn.Module, batch: Batch, train: TrainConfig, *, is_risk: bool
 def cross_entropy(model: nn.Module, batch: Batch, train: TrainConfig) -> Sums:
     """Label-smoothed cross-entropy (section 5.4 of the paper)."""
     tokens = omit(batch.tgt_in, train.word_dropout)
-    logits = model(batch.src, tokens, *((batch.packing,) if batch.packing else ()))
+    packing = (batch.packing,) if batch.packing else ()  # few families take one
+    logits = model(batch.src, tokens, *packing)
     return smoothed_cross_entropy(logits, batch.tgt_out, train.label_smoothing)
 
 

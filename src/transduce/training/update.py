@@ -76,7 +76,7 @@ def update(
                 (batch_sums.loss * weight / total).backward()
         if not slot.is_dummy:
             sums += torch.stack(batch_sums).detach()
-            count("pairs", len(batch.src))
+            count("pairs", batch.num_pairs or len(batch.src))
             count("source tokens", batch.src.numel())
             count("target tokens", batch.num_tokens)
     loss, nll, correct = ranks.sum(sums.cpu()).tolist()

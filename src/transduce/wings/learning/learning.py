@@ -1,7 +1,7 @@
 """Trains a new version of a model on corrections, and uses it if it is better.
 
 A fifth of the corrections is never trained on. A version is used if these are more probable than before, by a paired
-bootstrap test, and its translations not further from them by chrF; and if it translates general text, the model's own
+bootstrap test, and its translations closer to them by chrF; and if it translates general text, the model's own
 validation pairs, not worse by Koehn's paired bootstrap test (2004). Probabilities tell earlier than the scores of a few
 dozen translations that a version has learnt something.
 """
