@@ -29,7 +29,7 @@ from transduce.model.seq2seq import make_batch
 from transduce.preparation.prepared import open_prepared
 from transduce.system.machine import keep_few_kernels, keep_memory
 from transduce.training.distributed import init_distributed, scatter_weights, wrap
-from transduce.training.update import make_optimizer, update
+from transduce.training.update import begin_update, make_optimizer
 
 UPDATES = 40
 
@@ -114,7 +114,7 @@ def measure(
             slots = ranks.slots(len(batches))
             part = [batches[slot.index] for slot in slots]
             total = sum(int(mixture.lengths(batch)[1].sum()) + len(batch) for batch in batches)
-            update(
+            begin_update(
                 wrapped_model,
                 optimizer,
                 [make_batch(mixture.sources(batch), mixture.targets(batch)) for batch in part],
@@ -124,7 +124,7 @@ def measure(
                 ranks=ranks,
                 slots=slots,
                 total=total,
-            )
+            ).read()
             tokens += total
             if step == WARM:
                 tokens = 0

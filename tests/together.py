@@ -26,7 +26,7 @@ from transduce.training.distributed import (
     scatter_weights,
     wrap,
 )
-from transduce.training.update import settle_buckets, update
+from transduce.training.update import begin_update, rehearse
 from waiting import PATIENCE
 
 MODEL = ModelConfig(
@@ -85,15 +85,15 @@ def gradients(name: str, ranks: Ranks, *, shard: bool = False) -> dict[str, Tens
     scatter_weights(model, wrapped_model, ranks)
     optimizer = Kept(wrapped_model.parameters(), lr=1.0)
     if ranks.world > 1 and not shard:
-        settle_buckets(wrapped_model, batches(1)[0], TRAIN)
+        rehearse(wrapped_model, TRAIN, torch.device("cpu"), 1)
     for key, count in [("first", max(counts)), *zip(map(str, counts), counts, strict=True)]:
         made = batches(count)
         slots, total = ranks.slots(count), sum(batch.num_tokens for batch in made)
         part = [made[slot.index] for slot in slots]
         several = {"ranks": ranks, "slots": slots, "total": total}
-        outcome = update(
+        outcome = begin_update(
             wrapped_model.train(), optimizer, part, step=count, rate=1.0, train=TRAIN, **several
-        )
+        ).read()
         for number, gradient in enumerate(optimizer.gradients):
             if gradient is not None:
                 found[f"{key}/{number}"] = gradient

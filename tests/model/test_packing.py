@@ -15,7 +15,8 @@ from transduce.config.schema import BOS, EOS, PAD, ModelConfig, TrainConfig
 from transduce.model.build import build
 from transduce.model.packing import pack, places
 from transduce.model.seq2seq import Batch, make_batch
-from transduce.training.objectives import sums_of
+from transduce.training.objectives import cross_entropy, packed_cross_entropy, sums_of
+from transduce.training.update import rehearse
 
 CONFIG = ModelConfig(
     vocab_size=50,
@@ -106,9 +107,11 @@ def test_padding_and_empty_rows_change_nothing() -> None:
 
 
 def test_the_compiler_sees_one_graph_and_one_shape() -> None:
-    """Batches of other sentences compile nothing anew."""
+    """Of the model and its loss: batches of other sentences compile nothing anew."""
     torch._dynamo.reset()
-    model = build(replace(CONFIG, norm="pre")).train()
+    train = TrainConfig(precision="float32", word_dropout=0.1)
+    model = build(replace(CONFIG, norm="pre"))
+    rehearse(model, train, torch.device("cpu"), 32)
     graphs = 0
 
     def backend(graph: Any, _: Any) -> Any:
@@ -116,11 +119,25 @@ def test_the_compiler_sees_one_graph_and_one_shape() -> None:
         graphs += 1
         return graph
 
-    compiled = torch.compile(model, backend=backend, fullgraph=True, dynamic=False)
+    compiled = torch.compile(cross_entropy, backend=backend, fullgraph=True, dynamic=False)
     random = np.random.default_rng(1)
     for _ in range(3):
         rows = [random.integers(4, 50, length).tolist() for length in random.integers(1, 9, 12)]
         batch = pack(rows, rows[::-1], 32, 6)
-        expected = model(batch.src, batch.tgt_in, batch.packing)
-        torch.testing.assert_close(compiled(batch.src, batch.tgt_in, batch.packing), expected)
+        found = []
+        for loss in (cross_entropy, compiled):
+            torch.manual_seed(1)
+            sums = loss(model, batch, train)
+            sums.loss.backward()
+            found.append((sums, [weight.grad for weight in model.parameters()]))
+            model.zero_grad(set_to_none=True)
+        torch.testing.assert_close(found[1], found[0])
     assert graphs == 1
+
+
+def test_a_machine_without_a_compiler_trains_without_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """This test's machine has no GPU, so torch can't compile for one."""
+    assert packed_cross_entropy(torch.device("cuda")) is cross_entropy
+    assert packed_cross_entropy(torch.device("cuda")) is cross_entropy
+    [message] = capsys.readouterr().err.splitlines()
+    assert message.startswith("torch.compile does not work here, so training is slower: ")

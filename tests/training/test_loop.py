@@ -38,7 +38,7 @@ from transduce.training import loop, schedule
 from transduce.training.checkpoint import TrainState, save_checkpoint
 from transduce.training.distributed import Ranks
 from transduce.training.schedule import learning_rate
-from transduce.training.update import AVERAGE, Outcome, make_optimizer, update
+from transduce.training.update import AVERAGE, Figures, Outcome, make_optimizer, update
 
 
 @pytest.mark.slow
@@ -83,24 +83,55 @@ def test_fewer_updates_that_are_not_finite_are_left_out(tmp_path):
     )
     bias = task.model.encoder[0].feed_forward.out.bias
     bias.data[0] = torch.nan
-    plan = loop.updates(task)
+    plan = loop.planned_updates(task)
     for step in range(1, 13):
         if step == 9:
             bias.data[0] = 0.0
-        batches = next(plan)
-        loop.log_update(task, loop.learn(task, batches), batches)
+        started = loop.learn(task, next(plan))
+        loop.log_update(task, started, started.figures.read())
     assert task.state.skipped == 0
     last = list(read_events(tmp_path / "journal.jsonl"))[-1]
     assert (last["event"], last["step"]) == ("update", 10)
     assert 2 < last["loss"] < 5  # a mean over the two updates that counted
 
 
+@pytest.mark.parametrize("trouble", [0, 5])
+def test_reading_outcomes_late_changes_nothing(trouble, tmp_path):
+    """As on a GPU: a thread makes the batches, and an outcome is read after the next update has begun."""
+    train = replace(TRAIN, steps=23, validate_every=7, save_every=10, ema=0.9, clip_norm=0.5)
+    found = []
+    for delay in (0, 1):
+        folder = tmp_path / f"{delay}"
+        task = training(folder, reverse_rows(60, seed=1), MODEL, train, perplexities(5, 4, 3))
+        task.delay = delay
+        task.model.register_forward_hook(
+            lambda _, __, logits, state=task.state: (
+                logits * math.nan if state.step == trouble else logits
+            )
+        )
+        assert loop.train(task) == "steps"
+        events = [
+            [event["event"], event["step"], event.get("loss"), event.get("epoch")]
+            for event in read_events(folder / JOURNAL)
+        ]
+        state = [task.state.epoch, task.state.position, task.state.nll, task.state.tokens_seen]
+        found.append((weights(task.model), task.optimizer.state_dict()["state"], events, state))
+    now, late = found
+    assert same(now[0], late[0])
+    for key, parts in now[1].items():
+        for name, value in parts.items():
+            # A skipped update moves the average towards the weights if the CPU does not wait.
+            assert torch.equal(value, late[1][key][name]) or (trouble and name == AVERAGE)
+    assert str(now[2:]) == str(late[2:])  # nan equals nothing
+    assert [step for event, step, *_ in now[2] if event == "skipped"] == [trouble] * bool(trouble)
+
+
 def test_a_micro_batch_has_its_share_of_the_budget(tmp_path):
     task = training(
         tmp_path, reverse_rows(100, seed=1), MODEL, replace(TRAIN, accumulate=3), perplexities()
     )
-    plan = loop.updates(task)
-    first = next(plan)
+    plan = loop.planned_updates(task)
+    first = next(plan).indices
     assert len(first) == 3
     # 512 / 3, rounded up.
     assert all((task.data.lengths(batch)[0].max() + 1) * len(batch) <= 171 for batch in first)
@@ -112,16 +143,18 @@ def test_resumed_training_continues_inside_a_block(tmp_path, monkeypatch):
     task = training(tmp_path, reverse_rows(100, seed=1), MODEL, TRAIN, perplexities())
     task.config = replace(task.config, data=replace(task.config.data, max_tokens=50))
     assert task.data.blocks == 3
-    stream, states, seen = loop.updates(task), [], []
-    while task.state.epoch < 2:
-        seen.append([batch.tolist() for batch in next(stream)])
-        states.append(replace(task.state))
-        task.state.position += 1  # as `learn` does
+    stream, states, seen = loop.planned_updates(task), [], []
+    while not states or states[-1].epoch < 2:
+        planned = next(stream)
+        seen.append([batch.tolist() for batch in planned.indices])
+        states.append(
+            TrainState(epoch=planned.epoch, block=planned.block, position=planned.position - 1)
+        )
     assert max(state.position for state in states) > 2, "a block of one update shows nothing"
     for place, state in enumerate(states):
         task.state = replace(state)  # which moves along
-        again = itertools.islice(loop.updates(task), 3)
-        assert [[batch.tolist() for batch in batches] for batches in again][
+        again = itertools.islice(loop.planned_updates(task), 3)
+        assert [[batch.tolist() for batch in planned.indices] for planned in again][
             : len(seen) - place
         ] == seen[place:][:3]
     first = [batches for batches, state in zip(seen, states, strict=True) if state.epoch == 0]
@@ -238,12 +271,15 @@ def test_the_journal_has_the_means_of_ten_updates(tmp_path):
     """By hand: updates that are left out count for nothing, and each report begins anew."""
     task = begun(tmp_path, steps=100, warmup=40)
     state = task.state
-    state.epoch, state.seconds = 3, 9.5
+    state.seconds = 9.5
     for step in range(1, 21):
         state.step = step
         applied = step not in (4, 15)
         outcome = outcome_of(step * 10.0, 10 + step, applied=applied)
-        loop.log_update(task, outcome, [np.array([0, 2]), np.array([1])])
+        planned = loop.plan_update(task, 3, 0, step, [np.array([0, 2]), np.array([1])])
+        loop.log_update(
+            task, loop.Started(step, planned, Figures(torch.zeros(4), 0, None)), outcome
+        )
     left_out, first, other, second = read_events(tmp_path / JOURNAL)
     for event, step in ((left_out, 4), (other, 15)):
         assert event.items() >= {"event": "skipped", "step": step, "loss": step * 10.0}.items()
@@ -272,7 +308,7 @@ def test_an_update_follows_the_schedule_and_counts_each_target_token_and_eos(tmp
     task.state.step, task.state.position = 6, 2
     task.schedule = replace(task.schedule, learning_rate=0.25)
     batches = [np.array(pairs) for pairs in ([0, 1], [2, 3, 4], [5])]
-    outcome = loop.learn(task, batches)
+    outcome = loop.learn(task, loop.plan_update(task, 0, 0, 3, batches)).figures.read()
     assert (task.state.step, task.state.position, task.model.training) == (7, 3, True)
     assert outcome.num_tokens == sum(len(target) + 1 for _, target in reverse_rows(60, seed=1)[:6])
     (group,) = task.optimizer.param_groups
@@ -291,7 +327,8 @@ def test_a_rank_learns_from_its_own_micro_batches_and_counts_the_tokens_of_all(t
     task.ranks = Ranks(0, 2)
     seen: list[list[int]] = []
     task.model.register_forward_pre_hook(lambda _, sides: seen.append([*sides[0].shape]))
-    outcome = loop.learn(task, [np.array(pairs) for pairs in ([0, 1], [2, 3, 4], [5])])
+    indices = [np.array(pairs) for pairs in ([0, 1], [2, 3, 4], [5])]
+    outcome = loop.learn(task, loop.plan_update(task, 0, 0, 1, indices)).figures.read()
     assert [rows for rows, _ in seen] == [2, 1]
     assert outcome.num_tokens == sum(len(target) + 1 for _, target in reverse_rows(60, seed=1)[:6])
     seen.clear()

@@ -28,9 +28,10 @@ from transduce.training.resume import load_newest
 from transduce.training.update import (
     AVERAGE,
     averaged,
+    begin_update,
     dropout_seed,
     make_optimizer,
-    settle_buckets,
+    rehearse,
     update,
     update_average,
 )
@@ -103,15 +104,16 @@ def test_adam_follows_the_paper():
     assert (group["betas"], group["eps"], group["weight_decay"]) == ((0.9, 0.98), 1e-9, 0)
 
 
+@pytest.mark.parametrize("wait", [True, False])
 @pytest.mark.parametrize("trouble", ["nan", "inf"])
-def test_an_update_that_is_not_finite_changes_nothing(trouble):
+def test_an_update_that_is_not_finite_changes_nothing(trouble, wait):
     model = build(MODEL)
     optimizer, batch = make_optimizer(model.parameters(), TRAIN), batch_of(reverse_rows(8, seed=1))
     assert update(model, optimizer, [batch], step=1, rate=1e-3, train=TRAIN).applied
     model.decoder[0].feed_forward.inner.bias.data[3] = float(trouble)
     before, states = weights(model), copy.deepcopy(optimizer.state_dict()["state"])
-    outcome = update(model, optimizer, [batch], step=2, rate=1e-3, train=TRAIN)
-    assert not outcome.applied
+    figures = begin_update(model, optimizer, [batch], step=2, rate=1e-3, train=TRAIN, wait=wait)
+    assert not figures.read().applied
     assert same(weights(model), before)
     after = optimizer.state_dict()["state"]
     assert all(
@@ -245,7 +247,7 @@ def test_the_pass_before_training_leaves_no_gradients():
     passes = []
     for parameter in model.parameters():
         parameter.register_hook(passes.append)
-    settle_buckets(model.eval(), batch_of(reverse_rows(2, seed=1)), TRAIN)
+    rehearse(model.eval(), TRAIN, torch.device("cpu"), 3)
     assert len(passes) == len(before) and model.training
     assert all(parameter.grad is None for parameter in model.parameters())
     assert same(weights(model), before)
@@ -282,7 +284,8 @@ def test_a_gradient_is_a_sum_over_ranks_divided_by_the_tokens_of_all():
         optimizer = torch.optim.SGD(model.parameters())
         parts = [batch] * max(1, len(slots))
         several = {"ranks": ranks, "slots": slots, "total": total}
-        outcome = update(model, optimizer, parts, step=1, rate=1.0, train=TRAIN, **several)
+        figures = begin_update(model, optimizer, parts, step=1, rate=1.0, train=TRAIN, **several)
+        outcome = figures.read()
         moved.append({name: before[name] - weight for name, weight in weights(model).items()})
         assert outcome.num_tokens == (total or batch.num_tokens)
         assert outcome.loss == pytest.approx(sums_of(build(MODEL).eval(), batch, TRAIN).loss.item())
@@ -294,7 +297,7 @@ def test_each_micro_batch_has_the_dropout_of_its_place():
     """Whichever rank computes it, and whatever the random numbers were before."""
     batches = [batch_of(reverse_rows(4, seed=seed)) for seed in (1, 2)]
     both, first, second = (
-        update(
+        begin_update(
             build(MODEL),
             torch.optim.SGD(build(MODEL).parameters()),
             some,
@@ -302,7 +305,9 @@ def test_each_micro_batch_has_the_dropout_of_its_place():
             rate=1.0,
             train=TRAIN,
             slots=slots,
-        ).loss
+        )
+        .read()
+        .loss
         for some, slots in (
             (batches, ()),
             (batches[:1], [Slot(0, False)]),
@@ -316,7 +321,7 @@ def test_pairs_and_tokens_of_an_update_are_counted():
     rows = reverse_rows(6, seed=1)
     batch = batch_of(rows)
     with profiling([]) as profile:
-        update(
+        begin_update(
             build(MODEL),
             torch.optim.SGD(build(MODEL).parameters()),
             [batch, batch],

@@ -113,10 +113,15 @@ class Batch(NamedTuple):
     num_pairs: int = 0  # in packed rows
 
     def to(self, device: torch.device) -> "Batch":
-        src, tgt_in, tgt_out = (tensor.to(device, non_blocking=True) for tensor in self[:3])
-        packing = self.packing and Packing(
-            *(tensor.to(device, non_blocking=True) for tensor in self.packing)
-        )
+        """A copy on the device. From pinned memory, a GPU copies while the CPU goes on."""
+
+        def copied(tensor: Tensor) -> Tensor:
+            if device.type == "cuda":
+                tensor = tensor.pin_memory()
+            return tensor.to(device, non_blocking=True)
+
+        src, tgt_in, tgt_out = map(copied, self[:3])
+        packing = self.packing and Packing(*map(copied, self.packing))
         return Batch(src, tgt_in, tgt_out, self.num_tokens, packing, self.num_pairs)
 
 

@@ -22,7 +22,7 @@ from transduce.tokens.batching import Indices, padding_share
 from transduce.tokens.mixture import Mixture
 from transduce.training.batches import assemble, budget, check_packing
 from transduce.training.distributed import ALONE, Ranks
-from transduce.training.update import make_optimizer, update
+from transduce.training.update import make_optimizer, rehearse, update
 
 with contextlib.suppress(ImportError):  # missing on Windows
     import resource
@@ -71,6 +71,8 @@ def try_batches(
     )
     longest = data.longest()[1] + 1
     sharded = config.train.shard and ranks.world > 1
+    if config.data.pack:
+        rehearse(model, config.train, device, config.data.pack)
     accumulate = config.train.accumulate
     if not accumulate:
         accumulate = _least_accumulate(

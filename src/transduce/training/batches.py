@@ -1,6 +1,10 @@
 """Makes the batches of an update from the pairs that its plan names."""
 
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import TypeVar
 
 import torch
 
@@ -10,6 +14,8 @@ from transduce.model.seq2seq import Batch, Seq2Seq, make_batch
 from transduce.system.errors import UserError
 from transduce.tokens.batching import Indices
 from transduce.tokens.mixture import Mixture
+
+Item = TypeVar("Item")
 
 
 def budget(config: RunConfig, accumulate: int = 0) -> int:
@@ -24,6 +30,18 @@ def assemble(
     width = config.data.pack
     make = partial(pack, width=width, rows=tokens // width) if width else make_batch
     return make(data.sources(indices), data.targets(indices)).to(device)
+
+
+def ahead(items: Iterator[Item], count: int) -> Iterator[Item]:
+    """Yield endless `items`, while a thread makes the next `count`. 0: no thread."""
+    if not count:
+        yield from items
+        return
+    with ThreadPoolExecutor(1) as thread:
+        waiting = deque(thread.submit(next, items) for _ in range(count))
+        while True:
+            waiting.append(thread.submit(next, items))
+            yield waiting.popleft().result()
 
 
 def check_packing(model: Seq2Seq, config: RunConfig, tokens: int, longest: int) -> None:

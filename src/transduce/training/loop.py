@@ -5,29 +5,29 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import nn
 
-from transduce.config.schema import UNK, RunConfig, TrainConfig
+from transduce.config.schema import RunConfig, TrainConfig
 from transduce.evaluation.perplexity import Validation
-from transduce.model.seq2seq import Seq2Seq, make_batch
+from transduce.model.seq2seq import Batch, Seq2Seq
 from transduce.system.console import Display, duration, log
 from transduce.system.errors import DivergedError
 from transduce.system.journal import Journal
 from transduce.system.profiling import phase
 from transduce.tokens.batching import Indices
 from transduce.tokens.mixture import Mixture
-from transduce.training.batches import assemble, budget
+from transduce.training.batches import ahead, assemble, budget
 from transduce.training.checkpoint import TrainState, remove_old, save_checkpoint
 from transduce.training.distributed import ALONE, Ranks, full_model, is_sharded
 from transduce.training.schedule import begins_risk, effort, in_time, learning_rate
-from transduce.training.update import Outcome, averaged, settle_buckets, update
+from transduce.training.update import Figures, Outcome, averaged, begin_update, rehearse
 
 REPORT_EVERY = 10  # updates between lines of the journal
 PACE_UPDATES = 50  # number of recent updates for the displayed speed and loss
@@ -66,10 +66,30 @@ class Training:
     # Step -> validation, since this process started or resumed the training.
     validations: dict[int, Validation] = field(default_factory=dict)
     clock: Callable[[], float] = time.monotonic  # returns seconds
+    # While a GPU computes, the CPU prepares as many updates, and reads the outcomes as many updates later.
+    delay: int = 0
 
     def __post_init__(self) -> None:
         # The training options, in which the schedule follows the clock.
         self.schedule = replace(self.config.train, **self.state.schedule)
+
+
+class Planned(NamedTuple):
+    """The micro-batches of one update, and the place in the training data after it."""
+
+    epoch: int
+    block: int
+    position: int
+    indices: list[Indices]
+    batches: list[Batch]  # those that this rank computes
+
+
+class Started(NamedTuple):
+    """An update that a GPU may still compute."""
+
+    step: int
+    planned: Planned
+    figures: Figures
 
 
 def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
@@ -80,27 +100,31 @@ def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
     """
     state = training.state
     config = training.config.train
-    if training.ranks.world > 1 and not is_sharded(training.wrapped_model):
-        one_pair = make_batch([[UNK]], [[UNK]])
-        settle_buckets(training.wrapped_model, one_pair.to(training.device), config)
+    width = training.config.data.pack
+    if (width or training.ranks.world > 1) and not is_sharded(training.wrapped_model):
+        rehearse(training.wrapped_model, config, training.device, max(1, width))
     with stop_signals(insist=training.ranks.world > 1) as stopped, Display() as display:
         pace = Pace(state, training.clock)
         if not state.step and is_tuning(config):
             validate(training)  # the model before
-        plan = updates(training)
+        plan = ahead(planned_updates(training), training.delay)
+        started: deque[Started] = deque()
         while (reason := finished(training, stopped() or bool(stop and stop()))) is None:
             if begins_risk(state.step, training.schedule):
                 begin_risk(training)
             began = pace.seconds()
             with phase("data"):
-                batches = next(plan)
-            outcome = learn(training, batches)
+                planned = next(plan)
+            started.append(learn(training, planned))
+            is_milestone = 0 in (state.step % config.validate_every, state.step % config.save_every)
+            outcomes = read(started, keep=0 if is_milestone else training.delay)
             state.seconds = pace.seconds()
             usual = state.update_seconds or state.seconds - began
             change = min(state.seconds - began, MAX_SLOWDOWN * usual) - usual
             state.update_seconds = usual + change / SPEED_UPDATES
-            log_update(training, outcome, batches)
-            display.show(state.step, training.schedule.steps, pace.line(training, outcome))
+            for update, outcome in outcomes:
+                log_update(training, update, outcome)
+                display.show(state.step, training.schedule.steps, pace.line(training, outcome))
             if state.step % config.validate_every == 0:
                 validate(training)
                 state.validation_seconds = pace.seconds() - state.seconds
@@ -110,30 +134,54 @@ def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
             if state.step % config.save_every == 0 or state.best_step == state.step:
                 save(training)
                 state.saving_seconds = pace.seconds() - state.seconds
+    for update, outcome in read(started, keep=0):
+        log_update(training, update, outcome)
     save(training)
     return reason
 
 
-def updates(training: Training) -> Iterator[list[Indices]]:
-    """Yield the micro-batches of each update from the current step on, without end."""
-    state = training.state
+def planned_updates(training: Training) -> Iterator[Planned]:
+    """Yield the updates from the current step on, without end."""
     config = training.config
+    epoch = training.state.epoch
+    block = training.state.block
+    done = training.state.position
     while True:
         plan = training.data.plan(
-            state.epoch,
-            state.block,
+            epoch,
+            block,
             budget=budget(config),
             width=config.data.pack,
             accumulate=config.train.accumulate,
             seed=config.train.seed,
         )
-        yield from plan[state.position :]
+        for position, indices in enumerate(plan[done:], start=done + 1):
+            yield plan_update(training, epoch, block, position, indices)
         del plan  # free its memory before the next plan is made
-        state.block = state.block + 1
-        state.position = 0
-        if state.block == training.data.blocks:
-            state.epoch = state.epoch + 1
-            state.block = 0
+        done = 0
+        block += 1
+        if block == training.data.blocks:
+            epoch += 1
+            block = 0
+
+
+def plan_update(
+    training: Training, epoch: int, block: int, position: int, indices: list[Indices]
+) -> Planned:
+    """Make the batches of one update, which this rank computes."""
+    config = training.config
+    tokens = budget(config)
+    batches = [
+        assemble(training.data, indices[slot.index], config, training.device, tokens)
+        for slot in training.ranks.slots(len(indices))
+    ]
+    return Planned(epoch, block, position, indices, batches)
+
+
+def read(started: deque[Started], *, keep: int) -> list[tuple[Started, Outcome]]:
+    """Remove all updates but the last `keep` from `started`, and wait for their outcomes."""
+    finished = [started.popleft() for _ in range(len(started) - keep)]
+    return [(update, update.figures.read()) for update in finished]
 
 
 def begin_risk(training: Training) -> None:
@@ -169,50 +217,50 @@ def follow_clock(training: Training) -> None:
     training.schedule = replace(config, **state.schedule)
 
 
-def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
-    """Make one update from micro-batches of pair indices."""
+def learn(training: Training, planned: Planned) -> Started:
+    """Start one update."""
     state = training.state
-    config = training.config
     state.step += 1
-    state.position += 1
+    state.epoch = planned.epoch
+    state.block = planned.block
+    state.position = planned.position
     training.wrapped_model.train()
-    slots = training.ranks.slots(len(batches))
-    parts = []
-    with phase("data"):
-        for slot in slots:
-            indices = batches[slot.index]
-            parts.append(assemble(training.data, indices, config, training.device, budget(config)))
-    return update(
+    figures = begin_update(
         training.wrapped_model,
         training.optimizer,
-        parts,
+        planned.batches,
         step=state.step,
-        rate=learning_rate(state.step, training.schedule, config.model.d_model),
+        rate=learning_rate(state.step, training.schedule, training.config.model.d_model),
         train=training.schedule,
         ranks=training.ranks,
-        slots=slots,
+        slots=training.ranks.slots(len(planned.indices)),
         total=sum(
-            int(training.data.lengths(batch)[1].sum()) + len(batch) for batch in batches
+            int(training.data.lengths(indices)[1].sum()) + len(indices)
+            for indices in planned.indices
         ),  # EOS counted
+        wait=not training.delay,
     )
+    return Started(state.step, planned, figures)
 
 
-def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices]) -> None:
+def log_update(training: Training, update: Started, outcome: Outcome) -> None:
     """Add an update's outcome to `state`, and write the means of every REPORT_EVERY updates to the journal."""
     state = training.state
     journal = training.journal
     state.tokens_seen += outcome.num_tokens
     state.skipped = 0 if outcome.applied else state.skipped + 1
     if not outcome.applied:
-        places = [training.origin(index) for batch in batches for index in batch.tolist()]
-        journal.write("skipped", step=state.step, loss=outcome.loss, places="; ".join(places))
+        places = [
+            training.origin(index) for each in update.planned.indices for index in each.tolist()
+        ]
+        journal.write("skipped", step=update.step, loss=outcome.loss, places="; ".join(places))
         log(
-            f"Update {state.step:,} skipped: its loss or gradient is not finite. The journal lists the skipped pairs."
+            f"Update {update.step:,} skipped: its loss or gradient is not finite. The journal lists the skipped pairs."
         )
         if state.skipped == MAX_SKIPPED_UPDATES:
             raise DivergedError(
                 f"The loss or gradient of {MAX_SKIPPED_UPDATES} updates in a row was not "
-                f"finite (the last at step {state.step:,}). The last checkpoint is intact.",
+                f"finite (the last at step {update.step:,}). The last checkpoint is intact.",
                 "Lower train.learning_rate, or set train.clip_norm=1.",
             )
         return
@@ -220,15 +268,15 @@ def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices])
     state.nll += outcome.nll
     state.correct += outcome.correct
     state.num_tokens += outcome.num_tokens
-    if state.step % REPORT_EVERY == 0:
+    if update.step % REPORT_EVERY == 0:
         journal.write(
             "update",
-            step=state.step,
-            epoch=state.epoch,
+            step=update.step,
+            epoch=update.planned.epoch,
             loss=state.loss / state.num_tokens,
             nll=state.nll / state.num_tokens,
             accuracy=state.correct / state.num_tokens,
-            rate=learning_rate(state.step, training.schedule, training.config.model.d_model),
+            rate=learning_rate(update.step, training.schedule, training.config.model.d_model),
             gradient_norm=outcome.gradient_norm,
             tokens_seen=state.tokens_seen,
             seconds=state.seconds,

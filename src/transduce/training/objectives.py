@@ -4,6 +4,8 @@ The paper lowers label-smoothed cross-entropy. Minimum-risk training (Shen et al
 sampled translations.
 """
 
+import functools
+from collections.abc import Callable
 from typing import cast
 
 import torch
@@ -12,9 +14,12 @@ from torch import Tensor, nn
 from transduce.config.schema import EOS, PAD, UNK, TrainConfig
 from transduce.model.recording import recording
 from transduce.model.seq2seq import Batch, Seq2Seq
+from transduce.system.console import log
 from transduce.system.profiling import phase
 from transduce.training.losses import Sums, smoothed_cross_entropy
 from transduce.training.minimum_risk import expected_risk
+
+Objective = Callable[[nn.Module, Batch, TrainConfig], Sums]
 
 BALANCE = 0.01  # weight of the loss that balances the load of experts
 
@@ -25,7 +30,10 @@ def sums_of(model: nn.Module, batch: Batch, train: TrainConfig, *, is_risk: bool
 
     Runs the model in train.precision, and adds a loss that balances the load of its experts.
     """
-    loss = minimum_risk if is_risk else cross_entropy
+    loss: Objective = minimum_risk if is_risk else cross_entropy
+    # A wrapped model is for several GPUs, which are not compiled.
+    if batch.packing and isinstance(model, Seq2Seq):
+        loss = packed_cross_entropy(batch.src.device)
     is_low = train.precision == "bfloat16"
     low_precision = torch.autocast(batch.src.device.type, torch.bfloat16, enabled=is_low)
     with low_precision, recording(attention=False) as record:
@@ -42,6 +50,23 @@ def cross_entropy(model: nn.Module, batch: Batch, train: TrainConfig) -> Sums:
     packing = (batch.packing,) if batch.packing else ()  # few families take one
     logits = model(batch.src, tokens, *packing)
     return smoothed_cross_entropy(logits, batch.tgt_out, train.label_smoothing)
+
+
+@functools.cache
+def packed_cross_entropy(device: torch.device) -> Objective:
+    """`cross_entropy` for packed rows: on a GPU, compiled once, since they have one shape.
+
+    Where torch.compile does not work, a message says so, and nothing is compiled.
+    """
+    if device.type != "cuda":
+        return cross_entropy
+    try:
+        torch.compile(torch.sin)(torch.zeros(1, device=device))
+    except Exception as error:  # whatever the machine's compiler lacks
+        reason, *_ = str(error).splitlines() or [type(error).__name__]
+        log(f"torch.compile does not work here, so training is slower: {reason}")
+        return cross_entropy
+    return torch.compile(cross_entropy, dynamic=False)
 
 
 def minimum_risk(model: nn.Module, batch: Batch, train: TrainConfig) -> Sums:

@@ -174,6 +174,7 @@ def resume(
         validate=_validation(prepared, config),
         device=device,
         ranks=ranks,
+        delay=1 if device.type == "cuda" and ranks.world == 1 else 0,
     )
     _log_start(training, prepared)
     return training, prepared

@@ -1,7 +1,6 @@
 """Updates the weights: the optimizer, one update and the moving average of the weights (section 5.3 of the paper)."""
 
 import hashlib
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -9,8 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from transduce.config.schema import TrainConfig
-from transduce.model.seq2seq import Batch
+from transduce.config.schema import UNK, TrainConfig
+from transduce.model.seq2seq import Batch, make_batch
 from transduce.system.profiling import count, phase
 from transduce.training.distributed import ALONE, Ranks, Slot, full_tensor, gradient_sync
 from transduce.training.objectives import sums_of
@@ -42,7 +41,36 @@ class Outcome(NamedTuple):
     applied: bool  # False: the loss or gradient was not finite, so the weights did not change
 
 
+class Figures(NamedTuple):
+    """The figures of an update, which a GPU may not have computed yet."""
+
+    values: Tensor  # (4), on the CPU: loss, nll, correct, norm of the gradient
+    num_tokens: int
+    copied: torch.cuda.Event | None  # after this event, `values` can be read; None: now
+
+    def read(self) -> Outcome:
+        """The outcome of the update. Waits until the GPU has computed it."""
+        if self.copied:
+            self.copied.synchronize()
+        loss, nll, correct, norm = self.values.tolist()
+        applied = bool(self.values.isfinite().all())
+        return Outcome(loss, nll, correct, self.num_tokens, norm, applied)
+
+
 def update(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    batches: Sequence[Batch],
+    *,
+    step: int,
+    rate: float,
+    train: TrainConfig,
+) -> Outcome:
+    """Make one update and wait for its outcome, as `begin_update` describes."""
+    return begin_update(model, optimizer, batches, step=step, rate=rate, train=train).read()
+
+
+def begin_update(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     batches: Sequence[Batch],
@@ -53,9 +81,12 @@ def update(
     ranks: Ranks = ALONE,
     slots: Sequence[Slot] = (),
     total: int = 0,
-) -> Outcome:
+    wait: bool = True,
+) -> Figures:
     """Make one update from several micro-batches as if they were one batch.
 
+    If `wait` is false, the CPU does not wait for a GPU: the fused optimizer itself skips a step that is not finite, and
+    the moving average of the weights then moves towards unchanged weights.
     `batches` are the micro-batches of this rank, `slots` their indices in the update, and `total` the number of target
     tokens on all ranks. Dropout depends only on the seed, the step and the index of a micro-batch, so a restart changes
     no update. Another number of ranks rounds differently.
@@ -79,12 +110,14 @@ def update(
             count("pairs", batch.num_pairs or len(batch.src))
             count("source tokens", batch.src.numel())
             count("target tokens", batch.num_tokens)
-    loss, nll, correct = ranks.sum(sums.cpu()).tolist()
+    if ranks.world > 1:
+        sums = ranks.sum(sums.cpu())
     with phase("optimiser"):
         norm = gradient_norm(model)
-        size = norm.item()
-        applied = math.isfinite(size) and math.isfinite(loss)
-        if applied:
+        figures = torch.cat([sums, norm[None].to(sums)])
+        is_finite = figures.isfinite().all()
+        optimizer.found_inf = None if wait else (~is_finite).float()  # type: ignore[attr-defined]
+        if not wait or is_finite:
             if train.clip_norm:
                 torch.nn.utils.clip_grads_with_norm_(model.parameters(), train.clip_norm, norm)
             for group in optimizer.param_groups:
@@ -94,7 +127,11 @@ def update(
                 start = (1 + stage.number) / (10 + stage.number)  # forgets the first weights
                 update_average(optimizer, min(train.ema, start))
         optimizer.zero_grad(set_to_none=True)
-    return Outcome(loss, nll, correct, total, size, applied)
+    copied = torch.cuda.Event() if figures.is_cuda else None
+    values = figures.to("cpu", non_blocking=True)
+    if copied:
+        copied.record()
+    return Figures(values, total, copied)
 
 
 def gradient_norm(model: nn.Module) -> Tensor:
@@ -150,10 +187,13 @@ def dropout_seed(seed: int, step: int, index: int) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-def settle_buckets(model: nn.Module, batch: Batch, train: TrainConfig) -> None:
-    """Make a pass without effect, since DDP sums the gradients of its first pass in another order than in later passes.
+def rehearse(model: nn.Module, train: TrainConfig, device: torch.device, length: int) -> None:
+    """Before the first update of a process, make a pass without effect, of a pair with `length` tokens each.
 
-    With three ranks or more, a sum in another order is rounded differently, and a resumed training would differ.
+    DDP sums the gradients of its first pass in another order than in later passes. With three ranks or more, a sum in
+    another order is rounded differently, and a resumed training would differ. And tables of positions grow to the
+    this length: if they grew later, a compiler would compile the model again.
     """
+    batch = make_batch([[UNK] * length], [[UNK] * length]).to(device)
     sums_of(model.train(), batch, train).loss.backward()
     model.zero_grad(set_to_none=True)
