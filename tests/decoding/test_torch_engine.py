@@ -170,6 +170,25 @@ def test_a_request_has_the_options_of_the_search():
         assert engine.run(request, replace(config, **{name: value}), 2) != [b[:2] for b in every]
 
 
+def test_a_search_in_float16_finds_what_float32_finds():
+    engine, request = TorchEngine([lively(SMALL)]), made_request(SOURCES[:8], 9)
+    exact = engine.run(request, DecodeConfig(), 1)
+    assert exact == engine.run(request, DecodeConfig(precision="float32"), 1)
+    rounded = engine.run(request, DecodeConfig(precision="float16"), 1)
+    scores = [[best.score for best, in lists] for lists in (exact, rounded)]
+    assert scores[0] != scores[1], "float16 rounds"
+    assert scores[1] == pytest.approx(scores[0], abs=0.05)
+    assert tokens_of([exact]) == tokens_of([rounded])
+
+
+def test_numbers_beyond_float16_are_searched_again_in_float32():
+    model = lively(SMALL)
+    model.encoder[0].feed_forward.inner.weight.data *= 1e5
+    engine, request = TorchEngine([model]), made_request(SOURCES[:8], 9)
+    exact = engine.run(request, DecodeConfig(), 2)
+    assert engine.run(request, DecodeConfig(precision="float16"), 2) == exact and all(exact)
+
+
 def test_a_request_decides_its_filter_and_its_selector():
     model = lively(SMALL)
     asked = []

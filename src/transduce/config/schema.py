@@ -442,6 +442,11 @@ class DecodeConfig:
         unit="tokens",
         least=1,
     )
+    precision: Literal["float32", "float16", "auto"] = option(
+        "auto",
+        "precision of the torch engine's matrix products; auto: float16 on a GPU, float32 on a CPU",
+        paper="float32",
+    )
     no_repeat_ngram: int = option(
         0, "no translation has an n-gram of this many tokens twice; 0: no limit", paper="0"
     )

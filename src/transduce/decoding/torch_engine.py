@@ -1,5 +1,6 @@
 """The engine "torch", a beam search for every model family on a CPU or a GPU."""
 
+import copy
 import functools
 import math
 import threading
@@ -114,7 +115,18 @@ class TorchEngine:
         yield from n_best_lists
 
     def run(self, request: Request, config: DecodeConfig, n_best: int) -> NBestLists:
-        """Run one request: for each sentence, a list of at most n_best translations."""
+        """Run one request in config.precision: for each sentence, a list of at most n_best translations.
+
+        If numbers exceed the range of float16, a sentence has no translation, and the search is repeated in float32.
+        """
+        lists: NBestLists = []
+        if config.precision == "float16" or (config.precision, self.device.type) == ("auto", "cuda"):
+            first = request._replace(token_filter=copy.copy(request.token_filter))
+            with torch.autocast(self.device.type, torch.float16):
+                lists = self._search(first, config, n_best)
+        return lists if lists and all(lists) else self._search(request, config, n_best)
+
+    def _search(self, request: Request, config: DecodeConfig, n_best: int) -> NBestLists:
         src = source_tensor(request.sources).to(self.device)
         stepper = request.stepper or ModelStepper
         return beam_search(
