@@ -178,7 +178,8 @@ def train(config: RunConfig, data: Mixture, way: Way, seconds: float) -> Measure
             learn(training, stop)
         losses = [event["loss"] for event in read_events(Path(folder) / "journal.jsonl")]
     memory = torch.cuda.max_memory_allocated() / 2**30 if DEVICE.type == "cuda" else 0.0
-    (start, before), (end, after) = marks[WARM], marks[-1]
+    start, before = marks[WARM]
+    end, after = marks[-1]
     first = marks[1 + training.delay][0] - marks[0][0]
     return Measured((after - before) / (end - start), [*losses, math.nan][0], memory, first)
 
