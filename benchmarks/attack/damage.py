@@ -94,7 +94,7 @@ def prepare_cases(place: Path) -> list[Case]:
         "".join(f"{' '.join(draw.choices([*WORDS], k=7))}\n" for _ in range(40)), encoding="utf-8"
     )
     command(
-        "train", *corpus, "--out", place / "reverse", *TINY, "train.steps=300", "model.dropout=0"
+        "train", *corpus, "--out", place / "reverse", *TINY, "train.steps=600", "model.dropout=0"
     )
     again = (
         *swapped,
