@@ -175,7 +175,7 @@ def test_a_search_in_float16_finds_what_float32_finds():
     exact = engine.run(request, DecodeConfig(), 1)
     assert exact == engine.run(request, DecodeConfig(precision="float32"), 1)
     rounded = engine.run(request, DecodeConfig(precision="float16"), 1)
-    scores = [[best.score for best, in lists] for lists in (exact, rounded)]
+    scores = [[best.score for (best,) in lists] for lists in (exact, rounded)]
     assert scores[0] != scores[1], "float16 rounds"
     assert scores[1] == pytest.approx(scores[0], abs=0.05)
     assert tokens_of([exact]) == tokens_of([rounded])

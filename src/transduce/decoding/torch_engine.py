@@ -120,7 +120,10 @@ class TorchEngine:
         If numbers exceed the range of float16, a sentence has no translation, and the search is repeated in float32.
         """
         lists: NBestLists = []
-        if config.precision == "float16" or (config.precision, self.device.type) == ("auto", "cuda"):
+        if config.precision == "float16" or (config.precision, self.device.type) == (
+            "auto",
+            "cuda",
+        ):
             first = request._replace(token_filter=copy.copy(request.token_filter))
             with torch.autocast(self.device.type, torch.float16):
                 lists = self._search(first, config, n_best)
