@@ -111,6 +111,10 @@ OWN_TESTS = {
     "wings/serving/api.py": tuple(
         f"wings/serving/test_{name}.py" for name in ("api", "limits", "models", "keys")
     ),
+    "wings/serving/protocols.py": ("wings/serving/test_access.py", "wings/serving/test_keys.py"),
+    "wings/serving/requests.py": tuple(
+        f"wings/serving/test_{name}.py" for name in ("api", "limits", "models", "keys")
+    ),
     "wings/serving/batching.py": ("wings/serving/test_request_batching.py",),
     "wings/terms/enforce.py": (
         "wings/terms/test_enforce.py",

@@ -25,10 +25,9 @@ from transduce.system.errors import UnusableModelError, UserError
 from transduce.wings.serving.addresses import ABSOLUTE_FORM, ORIGIN, host_of
 from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.payload import parse
+from transduce.wings.serving.protocols import LIBRETRANSLATE, Protocol, protocol_of
 from transduce.wings.serving.service import Service
 
-UPLOAD = "/translate_file"
-QUEUED_PATHS = ("/translate", UPLOAD, "/attention", "/suggest")
 DOWNLOADS = "/download_file/"  # needs no key: the names are secret, and LibreTranslate's clients send no key
 # Paths that need no key, as in LibreTranslate.
 KEYLESS = "/languages", "/frontend/settings", "/docs", "/openapi.json"
@@ -57,8 +56,8 @@ FRAMEWORK_ERRORS = {
 log = logging.getLogger("transduce.wings.serving")
 
 
-def answer(error: BaseException) -> JSONResponse:
-    """Convert an exception to a JSON response with an HTTP status and an error message."""
+def answer(error: BaseException, protocol: Protocol = LIBRETRANSLATE) -> JSONResponse:
+    """Convert an exception to a JSON response with an HTTP status and an error message in a protocol's form."""
     headers = None
     match error:
         case UnusableModelError():
@@ -82,7 +81,8 @@ def answer(error: BaseException) -> JSONResponse:
         case _:
             status = 500
             sentence = "Internal server error. The server has logged the error."
-    return JSONResponse({"error": FRAMEWORK_ERRORS.get(sentence, sentence)}, status, headers)
+    sentence = FRAMEWORK_ERRORS.get(sentence, sentence)
+    return JSONResponse(protocol.error(status, sentence, error), status, headers)
 
 
 @dataclass
@@ -117,6 +117,7 @@ class AccessControl:
     local: bool  # only requests to localhost succeed, or those that a proxy has forwarded
     proxied: bool  # whether a proxy forwards the requests
     origins: Sequence[str] = ()  # other sites whose web pages may send requests, or "*" for all
+    protocols: Sequence[Protocol] = ()  # beside LibreTranslate's
 
     def __post_init__(self) -> None:
         self.limits = self.service.limits
@@ -130,6 +131,7 @@ class AccessControl:
             return
         start = time.monotonic()
         path = scope["path"]
+        protocol = protocol_of(path, self.protocols)
         status = 0
 
         async def watched(message: Message) -> None:
@@ -143,10 +145,10 @@ class AccessControl:
             await send(message)
 
         try:
-            checked = await self._admit(scope, receive)
+            checked = await self._admit(scope, receive, protocol)
             upload = (
                 self._upload()
-                if path == UPLOAD and scope["method"] == "POST"
+                if path in protocol.uploads and scope["method"] == "POST"
                 else contextlib.nullcontext()
             )
             if scope["method"] == "HEAD":  # uvicorn sends no body
@@ -157,17 +159,17 @@ class AccessControl:
             if not isinstance(error, HTTPException | asyncio.CancelledError):
                 _log(error)
             if not status:
-                await answer(error)(scope, receive, watched)
+                await answer(error, protocol)(scope, receive, watched)
         finally:
             route = (
                 path
-                if path in (*QUEUED_PATHS, *self.open_paths, "/detect", "/languages")
+                if path in (*protocol.queued, *self.open_paths, "/detect", "/languages")
                 else "other"
             )
             self.service.metrics.answers.labels(route, status or 500).inc()
             self.service.metrics.seconds.labels(route).observe(time.monotonic() - start)
 
-    async def _admit(self, scope: Scope, receive: Receive) -> Receive:
+    async def _admit(self, scope: Scope, receive: Receive, protocol: Protocol) -> Receive:
         """Check a request and return a function that receives its body. Raises HTTPException to refuse the request."""
         headers = Headers(scope=scope)
         path = scope["path"]
@@ -200,14 +202,14 @@ class AccessControl:
             raise HTTPException(
                 400, "Send Content-Length or Transfer-Encoding, not both.", {"Connection": "close"}
             )
-        limit = self.limits.document if path == UPLOAD else self.limits.body
+        limit = self.limits.document if path in protocol.uploads else self.limits.body
         length = int(headers.get("content-length", "0"))
         receive = _limited(receive, limit)
         if path not in self.open_paths:
-            receive = await self._identify(scope, headers, receive, length)
+            receive = await self._identify(scope, headers, receive, length, protocol)
         if length > limit:
             raise _too_long(limit)
-        if path in QUEUED_PATHS and post:
+        if path in protocol.queued and post:
             self.service.batcher.check_place()
         return receive
 
@@ -226,7 +228,12 @@ class AccessControl:
         return self.uploads
 
     async def _identify(
-        self, scope: Scope, headers: Headers, receive: Receive, length: int
+        self,
+        scope: Scope,
+        headers: Headers,
+        receive: Receive,
+        length: int,
+        protocol: Protocol,
     ) -> Receive:
         """Check a request's rate limits and API key. Raises HTTPException to refuse the request."""
         address = (scope.get("client") or ("",))[0]
@@ -234,23 +241,23 @@ class AccessControl:
             _check_rate(self.by_address, _network(address))
         if not self.keys or scope["path"].startswith(DOWNLOADS):
             return receive
-        key: object = _key(headers, scope["query_string"])
+        key: object = _key(headers, scope["query_string"], protocol)
         if not key and length <= MAX_KEY_BODY_BYTES:
             body, receive = await _peek(receive)
             with contextlib.suppress(UserError):
-                key = parse(body, headers.get("content-type", ""), b"", self.limits.depth).get(
-                    "api_key"
-                )
+                fields = parse(body, headers.get("content-type", ""), b"", self.limits.depth)
+                key = fields.get(protocol.key_field)
         if not key and scope["path"] in KEYLESS:
             return receive
         if not key or not isinstance(key, str):
-            sentence = (
-                "This server requires an API key. Send it as a header: Authorization: Bearer KEY."
+            raise HTTPException(
+                protocol.status_without_key,
+                f"This server requires an API key. Send it as a header: Authorization: {protocol.scheme} KEY.",
+                {"WWW-Authenticate": protocol.scheme},
             )
-            raise HTTPException(401, sentence, {"WWW-Authenticate": "Bearer"})
         owner = self.keys.owner(key)
         if owner is None:
-            raise HTTPException(403, "Unknown API key.")
+            raise HTTPException(protocol.status_of_unknown_key, "Unknown API key.")
         _check_rate(self.by_key, owner)
         scope.setdefault("state", {})["owner"] = owner
         return receive
@@ -271,13 +278,13 @@ def _check_rate(limit: RateLimit, client: str) -> None:
         raise HTTPException(429, sentence, {"Retry-After": str(seconds)})
 
 
-def _key(headers: Headers, query: bytes) -> str:
+def _key(headers: Headers, query: bytes, protocol: Protocol) -> str:
     kind, _, key = headers.get("authorization", "").partition(" ")
-    if kind.lower() == "bearer" and key.strip():
+    if kind.lower() in ("bearer", protocol.scheme.lower()) and key.strip():
         return key.strip()
     if "x-api-key" in headers:
         return headers["x-api-key"]
-    return next(iter(parse_qs(query.decode("latin-1")).get("api_key", [])), "")
+    return next(iter(parse_qs(query.decode("latin-1")).get(protocol.key_field, [])), "")
 
 
 def _limited(receive: Receive, limit: int) -> Receive:

@@ -2,11 +2,10 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from importlib.metadata import version
-from itertools import chain
-from typing import Any, TypeVar
-from urllib.parse import quote, unquote
+from typing import Any
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
@@ -17,12 +16,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
-from transduce.decoding.types import (
-    Translation,
-    TranslationMemory,
-    TranslationOptions,
-    as_terms,
-)
+from transduce.decoding.types import TranslationOptions, as_terms
 from transduce.system.errors import UserError
 from transduce.text.formats import document_suffixes
 from transduce.text.languages import Direction, language_name
@@ -48,15 +42,24 @@ from transduce.wings.serving.payload import (
     Texts,
     Upload,
     boundary,
-    parse,
     validate,
+)
+from transduce.wings.serving.protocols import Protocol, protocol_of
+from transduce.wings.serving.requests import (
+    MODEL_HEADER,
+    Wanted,
+    catalogue_of,
+    in_turn,
+    memory_of,
+    model_header,
+    owner_of,
+    read_fields,
+    translate_texts,
 )
 from transduce.wings.serving.service import AUTO, Order, Service
 from transduce.wings.serving.store import ModelStore
 
-Result = TypeVar("Result")
-MODEL_HEADER = "X-Model"
-MAX_INLINE_BODY_BYTES = 1 << 14  # a longer body is parsed in a thread
+PROTOCOLS: tuple[Protocol, ...] = ()  # beside LibreTranslate's
 
 # Schemas for the description of the API.
 STRING: JsonObject = {"type": "string"}
@@ -103,8 +106,8 @@ def application(
         await asyncio.gather(*tasks, return_exceptions=True)
         await service.batcher.stop()
 
-    async def refuse(_: Request, error: Exception) -> JSONResponse:
-        return answer(error)
+    async def refuse(request: Request, error: Exception) -> JSONResponse:
+        return answer(error, protocol_of(request.scope["path"], PROTOCOLS))
 
     app = FastAPI(
         title="transduce",
@@ -125,7 +128,7 @@ def application(
     _add_documents(app, service, Downloads(limits.documents, limits.document_seconds))
     _add_facts(app, service, keys, limits)
     checked = AccessControl(
-        app, service, keys, {"/health", *add_page(app)}, local, proxied, origins
+        app, service, keys, {"/health", *add_page(app)}, local, proxied, origins, PROTOCOLS
     )
     if not origins:
         return checked
@@ -157,7 +160,7 @@ def _add_translations(app: FastAPI, service: Service) -> None:
         responses=answered("/detect"),
     )
     async def detect(request: Request) -> JSONResponse:
-        asked = validate(Detection, await _fields(request, limits))
+        asked = validate(Detection, await read_fields(request, limits))
         payload.check_characters("text", [asked.q], limits.characters)
         return JSONResponse(list(map(payload.detected, service.detect(asked.q))))
 
@@ -211,42 +214,50 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
 
 
 async def _translate(request: Request, service: Service) -> JSONResponse:
-    asked = validate(Texts, await _fields(request, service.limits))
+    asked = validate(Texts, await read_fields(request, service.limits))
     texts = [asked.q] if isinstance(asked.q, str) else asked.q
     payload.check_limits(asked, texts, service.limits)
-    catalogue = _catalogue(request, service, asked.model)
-    columns = dict[str, list[Any]]()
-    sources = [asked.source] * len(texts)
-    if asked.source == AUTO:
-        is_html = asked.format == "html"
-        detected = await service.sources(texts, catalogue, asked.target, html=is_html)
-        sources = [each.language for each in detected]
-        columns["detectedLanguage"] = list(map(payload.detected, detected))
-    routes = {source: catalogue.route(source, asked.target) for source in sources}
-    memory = _memory(request, service, asked.memory)
-    found, can_align = await _in_turn(
-        request, service, lambda: _translate_along(memory, routes, texts, sources, asked, service)
+    catalogue = catalogue_of(request, service, asked.model)
+    options = TranslationOptions(
+        asked.alternatives + 1,
+        asked.alignment,
+        as_terms(asked.glossary),
+        True,
+        memory_of(request, service, asked.memory),
+        asked.glossary_exact,
     )
-    columns |= payload.columns(found, asked, can_align)
-    if any(len(route) > 1 for route in routes.values()):
-        columns["route"] = [_languages(routes[source], source) for source in sources]
+    wanted = Wanted(
+        texts,
+        asked.source,
+        asked.target,
+        Order(options, asked.beam_size),
+        asked.format == "html",
+        payload.guides(asked, texts),
+    )
+    found = await translate_texts(request, service, catalogue, wanted)
+    columns = dict[str, list[Any]]()
+    if asked.source == AUTO:
+        columns["detectedLanguage"] = list(map(payload.detected, found.detected))
+    columns |= payload.columns(found.translations, asked, found.can_align)
+    if any(len(route) > 1 for route in found.routes.values()):
+        columns["route"] = [_languages(found.routes[source], source) for source in found.sources]
     is_one = isinstance(asked.q, str)
     answer = {field: values[0] if is_one else values for field, values in columns.items()}
-    return JSONResponse(answer, headers=_model_header(service, *routes.values()))
+    return JSONResponse(answer, headers=model_header(service, *found.routes.values()))
 
 
 async def _suggest(request: Request, service: Service, corrections: Corrections) -> JSONResponse:
     """Keep a correction together with what the models say without the memory."""
-    owner = _owner(request)
+    owner = owner_of(request)
     if not corrections.accepts(owner):
         raise HTTPException(403, "This server keeps no corrections of clients without a key.")
-    asked = validate(Suggestion, await _fields(request, service.limits))
+    asked = validate(Suggestion, await read_fields(request, service.limits))
     payload.check_characters("text", [asked.q, asked.s], service.limits.characters)
     if not asked.q.strip() or not asked.s.strip():
         raise UserError(
             "A correction needs two texts.", "Send the text as q, and its translation as s."
         )
-    catalogue = _catalogue(request, service, asked.model)
+    catalogue = catalogue_of(request, service, asked.model)
     source = await _source(asked, service, catalogue)
     route = catalogue.route(source, asked.target)
     if not route:
@@ -262,54 +273,12 @@ async def _suggest(request: Request, service: Service, corrections: Corrections)
             doubt = await service.batcher.call(lambda: corrections.doubt(opened[0], *texts))
             return found.text, doubt
 
-    machine, doubt = await _in_turn(request, service, judged)
+    machine, doubt = await in_turn(request, service, judged)
     direction = str(Direction(route[0].direction.source, route[-1].direction.target))
     texts = (asked.q, asked.s, direction, owner, machine, doubt)
     state = await asyncio.to_thread(corrections.add, *texts)
     reason = {"reason": doubt} if doubt and state == "waiting" else {}
     return JSONResponse({"success": True, "state": state, **reason})
-
-
-def _owner(request: Request) -> str:
-    """The name of the key that a request has sent; "" without keys."""
-    return str(getattr(request.state, "owner", ""))
-
-
-def _memory(request: Request, service: Service, is_wanted: bool) -> TranslationMemory | None:
-    """The translation memory as the client of a request sees it."""
-    if not (service.corrections and is_wanted):
-        return None
-    return service.corrections.memory(_owner(request))
-
-
-async def _translate_along(
-    memory: TranslationMemory | None,
-    routes: Mapping[str, Route],
-    texts: Sequence[str],
-    sources: Sequence[str],
-    asked: Texts,
-    service: Service,
-) -> tuple[list[Translation], bool]:
-    """Translate each text along the route of its source language, and tell whether all models align words."""
-    terms = as_terms(asked.glossary)
-    guides = payload.guides(asked, texts)
-    options = TranslationOptions(
-        asked.alternatives + 1, asked.alignment, terms, True, memory, asked.glossary_exact
-    )
-    order = Order(options, asked.beam_size)
-    found = dict[int, Translation]()
-    async with service.store.open([*routes.values()]) as opened:
-        for source, route in zip(routes, opened, strict=True):
-            places = [i for i, each in enumerate(sources) if each == source]
-            its = [texts[i] for i in places]
-            if asked.format == "html":
-                translated = await service.translate_html(its, route, order)
-            else:
-                known = guides and [guides[i] for i in places]
-                translated = await service.translate(its, route, order, guides=known)
-            found |= zip(places, translated, strict=True)
-        can_align = all(served.can_align for served in chain.from_iterable(opened))
-    return [found[i] for i in range(len(texts))], can_align
 
 
 def _languages(route: Route, source: str) -> list[str]:
@@ -326,8 +295,8 @@ async def _source(asked: Asked, service: Service, catalogue: Catalogue) -> str:
 
 
 async def _draw_attention(request: Request, service: Service) -> Response:
-    asked = validate(Asked, await _fields(request, service.limits))
-    catalogue = _catalogue(request, service, asked.model)
+    asked = validate(Asked, await read_fields(request, service.limits))
+    catalogue = catalogue_of(request, service, asked.model)
     source = await _source(asked, service, catalogue)
     route = catalogue.route(source, asked.target)
     if len(route) != 1:
@@ -339,8 +308,8 @@ async def _draw_attention(request: Request, service: Service) -> Response:
         async with service.store.open([route]) as [[served]]:
             return await service.attention(asked.q, served)
 
-    picture = await _in_turn(request, service, drawn)
-    return Response(picture, headers=_model_header(service, route), media_type="application/json")
+    picture = await in_turn(request, service, drawn)
+    return Response(picture, headers=model_header(service, route), media_type="application/json")
 
 
 async def _upload(request: Request) -> tuple[str, bytes, Upload]:
@@ -362,7 +331,7 @@ async def _upload(request: Request) -> tuple[str, bytes, Upload]:
 async def _translate_file(request: Request, service: Service, downloads: Downloads) -> JSONResponse:
     name, content, asked = await _upload(request)
     payload.check_glossary(asked.glossary, service.limits)
-    catalogue = _catalogue(request, service, asked.model)
+    catalogue = catalogue_of(request, service, asked.model)
     source = asked.source
     if source == AUTO:
         shown = await service.shown(content, asked.target, name)
@@ -370,7 +339,7 @@ async def _translate_file(request: Request, service: Service, downloads: Downloa
         source = detected.language
     route = catalogue.route(source, asked.target)
 
-    memory = _memory(request, service, asked.memory)
+    memory = memory_of(request, service, asked.memory)
     terms = as_terms(asked.glossary)
     options = TranslationOptions(1, False, terms, True, memory, asked.glossary_exact)
     order = Order(options)
@@ -379,10 +348,10 @@ async def _translate_file(request: Request, service: Service, downloads: Downloa
         async with service.store.open([route]) as [opened]:
             return await service.translate_document(content, name, opened, order)
 
-    kept = downloads.add(name, asked.target, await _in_turn(request, service, translated))
+    kept = downloads.add(name, asked.target, await in_turn(request, service, translated))
     asyncio.get_running_loop().call_later(service.limits.document_seconds + 1, downloads.expire)
     url = public_url(request.url_for("download_file", kept=kept), request.headers)
-    return JSONResponse({"translatedFileUrl": url}, headers=_model_header(service, route))
+    return JSONResponse({"translatedFileUrl": url}, headers=model_header(service, route))
 
 
 def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> None:
@@ -427,51 +396,9 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
-async def _fields(request: Request, limits: Limits) -> JsonObject:
-    body = await request.body()
-    kind = request.headers.get("content-type", "")
-    query = request.scope["query_string"]
-    if len(body) < MAX_INLINE_BODY_BYTES:
-        return parse(body, kind, query, limits.depth)
-    return await asyncio.to_thread(parse, body, kind, query, limits.depth)
-
-
-def _catalogue(request: Request, service: Service, name: str) -> Catalogue:
-    """The models that a request may use: the models named by its field `model` or its header, or the default models."""
-    return service.catalogues.choose(name or unquote(request.headers.get(MODEL_HEADER, "")))
-
-
-def _model_header(service: Service, *routes: Route) -> dict[str, str]:
-    """The header that names the models of an answer, if the server has several for a direction."""
-    names = dict.fromkeys(quote(hop.model.name) for route in routes for hop in route)
-    return {MODEL_HEADER: ", ".join(names)} if names and service.catalogues.has_choice else {}
-
-
 def _body(kind: type[BaseModel], example: JsonObject) -> JsonObject:
     """Return the OpenAPI description of a request body with the fields of `kind`."""
     schema = {"schema": kind.model_json_schema(), "example": example}
     return {
         "requestBody": {"content": {"application/json": schema, FORM: schema, MULTIPART: schema}}
     }
-
-
-async def _in_turn(
-    request: Request, service: Service, work: Callable[[], Coroutine[Any, Any, Result]]
-) -> Result:
-    """Run `work` with a place in the queue. Cancels `work` if the client disconnects."""
-    with service.batcher.place():
-        task = asyncio.ensure_future(work())
-        gone = asyncio.ensure_future(_disconnected(request))
-        try:
-            await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
-                return task.result()
-            raise ClientDisconnect
-        finally:
-            task.cancel()
-            gone.cancel()
-
-
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

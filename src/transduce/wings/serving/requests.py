@@ -1,0 +1,147 @@
+"""What the routes of all protocols share: the fields of a request, its models, its place in the queue, its texts."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote, unquote
+
+from fastapi import Request
+from starlette.requests import ClientDisconnect
+
+from transduce.decoding.types import Guides, Translation, TranslationMemory
+from transduce.wings.serving.catalogue import Catalogue, Route
+from transduce.wings.serving.languages import Detected
+from transduce.wings.serving.limits import Limits
+from transduce.wings.serving.payload import JsonObject, parse
+from transduce.wings.serving.service import AUTO, Opened, Order, Service
+
+Result = TypeVar("Result")
+MODEL_HEADER = "X-Model"
+MAX_INLINE_BODY_BYTES = 1 << 14  # a longer body is parsed in a thread
+
+
+class Wanted(NamedTuple):
+    """The texts that a request wants translated, and how."""
+
+    texts: Sequence[str]
+    source: str  # a language code, or AUTO
+    target: str
+    order: Order
+    is_html: bool = False
+    guides: Guides = None
+
+
+@dataclass
+class Translated:
+    """The translations of a request's texts, in their order."""
+
+    translations: list[Translation]
+    sources: list[str]  # the language of each text
+    detected: list[Detected]  # if the source is AUTO
+    routes: dict[str, Route]  # by source language
+    can_align: bool = field(default=False)  # whether all models align words
+
+
+async def read_fields(request: Request, limits: Limits) -> JsonObject:
+    """The fields of a request's body and query. Raises UserError if they are malformed."""
+    body = await request.body()
+    kind = request.headers.get("content-type", "")
+    query = request.scope["query_string"]
+    if len(body) < MAX_INLINE_BODY_BYTES:
+        return parse(body, kind, query, limits.depth)
+    return await asyncio.to_thread(parse, body, kind, query, limits.depth)
+
+
+def catalogue_of(request: Request, service: Service, name: str) -> Catalogue:
+    """The models that a request may use: the models named by its field `model` or its header, or the default models."""
+    return service.catalogues.choose(name or unquote(request.headers.get(MODEL_HEADER, "")))
+
+
+def model_header(service: Service, *routes: Route) -> dict[str, str]:
+    """The header that names the models of an answer, if the server has several for a direction."""
+    names = dict.fromkeys(quote(hop.model.name) for route in routes for hop in route)
+    return {MODEL_HEADER: ", ".join(names)} if names and service.catalogues.has_choice else {}
+
+
+def owner_of(request: Request) -> str:
+    """The name of the key that a request has sent; "" without keys."""
+    return str(getattr(request.state, "owner", ""))
+
+
+def memory_of(
+    request: Request, service: Service, is_wanted: bool = True
+) -> TranslationMemory | None:
+    """The translation memory as the client of a request sees it."""
+    if not (service.corrections and is_wanted):
+        return None
+    return service.corrections.memory(owner_of(request))
+
+
+async def translate_texts(
+    request: Request, service: Service, catalogue: Catalogue, wanted: Wanted
+) -> Translated:
+    """Translate each text along the route of its source language, with a place in the queue.
+
+    Raises UserError if a direction is unknown, and ClientDisconnect.
+    """
+    sources = [wanted.source] * len(wanted.texts)
+    detected = list[Detected]()
+    if wanted.source == AUTO:
+        detected = await service.sources(
+            wanted.texts, catalogue, wanted.target, html=wanted.is_html
+        )
+        sources = [each.language for each in detected]
+    routes = {source: catalogue.route(source, wanted.target) for source in sources}
+    found = Translated([], sources, detected, routes)
+
+    async def translated() -> dict[int, Translation]:
+        async with service.store.open([*routes.values()]) as opened:
+            found.can_align = all(served.can_align for served in chain.from_iterable(opened))
+            return await _translate_along(
+                dict(zip(routes, opened, strict=True)), found, wanted, service
+            )
+
+    by_place = await in_turn(request, service, translated)
+    found.translations = [by_place[i] for i in range(len(wanted.texts))]
+    return found
+
+
+async def _translate_along(
+    opened: dict[str, Opened], found: Translated, wanted: Wanted, service: Service
+) -> dict[int, Translation]:
+    """Translate the texts of each source language together. Returns the translations by the texts' places."""
+    by_place = dict[int, Translation]()
+    for source, route in opened.items():
+        places = [i for i, each in enumerate(found.sources) if each == source]
+        its = [wanted.texts[i] for i in places]
+        if wanted.is_html:
+            translated = await service.translate_html(its, route, wanted.order)
+        else:
+            guides = wanted.guides and [wanted.guides[i] for i in places]
+            translated = await service.translate(its, route, wanted.order, guides=guides)
+        by_place |= zip(places, translated, strict=True)
+    return by_place
+
+
+async def in_turn(
+    request: Request, service: Service, work: Callable[[], Coroutine[Any, Any, Result]]
+) -> Result:
+    """Run `work` with a place in the queue. Cancels `work` if the client disconnects."""
+    with service.batcher.place():
+        task = asyncio.ensure_future(work())
+        gone = asyncio.ensure_future(_disconnected(request))
+        try:
+            await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            raise ClientDisconnect
+        finally:
+            task.cancel()
+            gone.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
