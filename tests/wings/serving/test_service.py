@@ -189,7 +189,7 @@ def test_words_are_not_aligned_by_an_engine_that_cannot_or_in_pages(tokenizer: T
     ):
         engine = Recording(supports=frozenset(supports))
         service, route = service_of(tokenizer, ("ka", "zu"), engine=engine)
-        work = service.translate_html if is_page else service.translate
+        work = service.translate_pages if is_page else service.translate
         order = Order(options(align=align))
         asked = lambda work=work, route=route, order=order: work(["ka lo"], route, order)  # noqa: E731
         if fails:
@@ -233,7 +233,7 @@ def test_documents_and_pages_have_the_languages_of_the_whole_route(tokenizer: To
         return found, " ".join(text for batch in engine.searched for text in batch)
 
     [found], searched = work(
-        lambda service, route: service.translate_html([page], route, Order(options()))
+        lambda service, route: service.translate_pages([page], route, Order(options()))
     )
     assert found.text == page and "va" in searched and "nu" not in searched
 
@@ -252,7 +252,7 @@ def test_documents_and_pages_have_the_languages_of_the_whole_route(tokenizer: To
 
 def test_a_text_without_a_model_stays(tokenizer: Tokenizer) -> None:
     service, _ = service_of(tokenizer, ("ka", "zu"))
-    for work in (service.translate, service.translate_html):
+    for work in (service.translate, service.translate_pages):
         found = asyncio.run(work(["<p>ka"], (), Order(options())))
         assert found == [Translation("<p>ka", 0.0, ())]
 
@@ -263,7 +263,7 @@ def test_the_kinds_of_texts_reach_the_engine(tokenizer: Tokenizer) -> None:
     sources: list[list[list[str]]] = []
     for texts in (
         lambda service, route: service.translate(["ka <b>lo</b> mi"], route, Order(options())),
-        lambda service, route: service.translate_html([page], route, Order(options())),
+        lambda service, route: service.translate_pages([page], route, Order(options())),
         lambda service, route: service.translate_document(
             page.encode(), "a.html", route, Order(options())
         ),

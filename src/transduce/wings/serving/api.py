@@ -10,7 +10,6 @@ from urllib.parse import quote
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
-from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
@@ -41,7 +40,6 @@ from transduce.wings.serving.payload import (
     Suggestion,
     Texts,
     Upload,
-    boundary,
     validate,
 )
 from transduce.wings.serving.protocols import Protocol, protocol_of
@@ -49,14 +47,16 @@ from transduce.wings.serving.requests import (
     MODEL_HEADER,
     Wanted,
     catalogue_of,
+    document_route,
     in_turn,
     memory_of,
     model_header,
     owner_of,
     read_fields,
+    read_upload,
     translate_texts,
 )
-from transduce.wings.serving.service import AUTO, Order, Service
+from transduce.wings.serving.service import AUTO, Order, Service, read_page
 from transduce.wings.serving.store import ModelStore
 
 PROTOCOLS: tuple[Protocol, ...] = ()  # beside LibreTranslate's
@@ -231,7 +231,7 @@ async def _translate(request: Request, service: Service) -> JSONResponse:
         asked.source,
         asked.target,
         Order(options, asked.beam_size),
-        asked.format == "html",
+        read_page if asked.format == "html" else None,
         payload.guides(asked, texts),
     )
     found = await translate_texts(request, service, catalogue, wanted)
@@ -312,33 +312,12 @@ async def _draw_attention(request: Request, service: Service) -> Response:
     return Response(picture, headers=model_header(service, route), media_type="application/json")
 
 
-async def _upload(request: Request) -> tuple[str, bytes, Upload]:
-    """The name and the content of an uploaded document, and the other fields of its form."""
-    if request.headers.get("content-type", "").lower().startswith(MULTIPART):
-        boundary(request.headers["content-type"])
-    async with request.form(max_files=1, max_fields=8) as form:
-        file = form.get("file")
-        if not isinstance(file, UploadFile):
-            raise UserError(
-                "The request has no document.",
-                "Send one as multipart/form-data, in the field file with a filename.",
-            )
-        texts = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
-        asked = validate(Upload, payload.by_name(texts))
-        return payload.file_name(file.filename or ""), await file.read(), asked
-
-
 async def _translate_file(request: Request, service: Service, downloads: Downloads) -> JSONResponse:
-    name, content, asked = await _upload(request)
+    name, content, asked = await read_upload(request, Upload)
     payload.check_glossary(asked.glossary, service.limits)
     catalogue = catalogue_of(request, service, asked.model)
-    source = asked.source
-    if source == AUTO:
-        shown = await service.shown(content, asked.target, name)
-        [detected] = await service.sources([shown], catalogue, asked.target)
-        source = detected.language
-    route = catalogue.route(source, asked.target)
-
+    document = (name, content)
+    route = await document_route(service, catalogue, document, asked.source, asked.target)
     memory = memory_of(request, service, asked.memory)
     terms = as_terms(asked.glossary)
     options = TranslationOptions(1, False, terms, True, memory, asked.glossary_exact)

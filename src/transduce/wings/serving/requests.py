@@ -8,17 +8,29 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
 from fastapi import Request
+from starlette.datastructures import UploadFile
 from starlette.requests import ClientDisconnect
 
 from transduce.decoding.types import Guides, Translation, TranslationMemory
+from transduce.system.errors import UserError
 from transduce.wings.serving.catalogue import Catalogue, Route
 from transduce.wings.serving.languages import Detected
 from transduce.wings.serving.limits import Limits
-from transduce.wings.serving.payload import JsonObject, parse
-from transduce.wings.serving.service import AUTO, Opened, Order, Service
+from transduce.wings.serving.payload import (
+    MULTIPART,
+    Fields,
+    JsonObject,
+    boundary,
+    by_name,
+    file_name,
+    parse,
+    validate,
+)
+from transduce.wings.serving.service import AUTO, Opened, Order, PageReader, Service
 
 Result = TypeVar("Result")
 MODEL_HEADER = "X-Model"
+MAX_UPLOAD_FIELDS = 16
 MAX_INLINE_BODY_BYTES = 1 << 14  # a longer body is parsed in a thread
 
 
@@ -29,7 +41,7 @@ class Wanted(NamedTuple):
     source: str  # a language code, or AUTO
     target: str
     order: Order
-    is_html: bool = False
+    read: PageReader | None = None  # reads texts with markup
     guides: Guides = None
 
 
@@ -52,6 +64,37 @@ async def read_fields(request: Request, limits: Limits) -> JsonObject:
     if len(body) < MAX_INLINE_BODY_BYTES:
         return parse(body, kind, query, limits.depth)
     return await asyncio.to_thread(parse, body, kind, query, limits.depth)
+
+
+async def read_upload(request: Request, kind: type[Fields]) -> tuple[str, bytes, Fields]:
+    """The name and the content of an uploaded document, and the other fields of its form.
+
+    Raises UserError if the form is malformed or has no document.
+    """
+    if request.headers.get("content-type", "").lower().startswith(MULTIPART):
+        boundary(request.headers["content-type"])
+    async with request.form(max_files=1, max_fields=MAX_UPLOAD_FIELDS) as form:
+        file = form.get("file")
+        if not isinstance(file, UploadFile):
+            raise UserError(
+                "The request has no document.",
+                "Send one as multipart/form-data, in the field file with a filename.",
+            )
+        texts = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+        asked = validate(kind, by_name(texts))
+        return file_name(file.filename or ""), await file.read(), asked
+
+
+async def document_route(
+    service: Service, catalogue: Catalogue, document: tuple[str, bytes], source: str, target: str
+) -> Route:
+    """The models that translate a document, given as name and content, whose language is `source` or AUTO."""
+    if source == AUTO:
+        name, content = document
+        shown = await service.shown(content, target, name)
+        [detected] = await service.sources([shown], catalogue, target)
+        source = detected.language
+    return catalogue.route(source, target)
 
 
 def catalogue_of(request: Request, service: Service, name: str) -> Catalogue:
@@ -90,7 +133,7 @@ async def translate_texts(
     detected = list[Detected]()
     if wanted.source == AUTO:
         detected = await service.sources(
-            wanted.texts, catalogue, wanted.target, html=wanted.is_html
+            wanted.texts, catalogue, wanted.target, html=wanted.read is not None
         )
         sources = [each.language for each in detected]
     routes = {source: catalogue.route(source, wanted.target) for source in sources}
@@ -116,8 +159,8 @@ async def _translate_along(
     for source, route in opened.items():
         places = [i for i, each in enumerate(found.sources) if each == source]
         its = [wanted.texts[i] for i in places]
-        if wanted.is_html:
-            translated = await service.translate_html(its, route, wanted.order)
+        if wanted.read:
+            translated = await service.translate_pages(its, route, wanted.order, wanted.read)
         else:
             guides = wanted.guides and [wanted.guides[i] for i in places]
             translated = await service.translate(its, route, wanted.order, guides=guides)

@@ -42,6 +42,14 @@ LONG_TEXTS = 2, 8, math.inf
 # Maximum for a text whose attention is drawn; maps grow quadratically.
 MAX_ATTENTION_CHARACTERS = 200
 Opened = tuple[Served, ...]  # the models that translate a text one after the other
+PageReader = Callable[
+    [str, str, str], Document
+]  # a text, its language, the target -> what is translated
+
+
+def read_page(text: str, source: str, target: str) -> Document:
+    """The texts of an HTML page or fragment."""
+    return read_document(_page(text), PAGE, source, target)
 
 
 class Order(NamedTuple):
@@ -225,17 +233,15 @@ class Service:
         translated = await self.batcher.translate(parts)
         return await self._run(size, lambda: plan.assemble(plan.placed(translated)))
 
-    async def translate_html(
-        self, texts: Sequence[str], route: Opened, order: Order
+    async def translate_pages(
+        self, texts: Sequence[str], route: Opened, order: Order, read: PageReader = read_page
     ) -> list[Translation]:
-        """Translate HTML pages and keep their markup. The translations have no word alignment."""
+        """Translate texts with markup, and keep the markup. The translations have no word alignment."""
         if not route:
             return await self.translate(texts, route, order)
         size = sum(map(len, texts))
         languages = _ends(route)
-        pages = await self._run(
-            size, lambda: [read_document(_page(text), PAGE, *languages) for text in texts]
-        )
+        pages = await self._run(size, lambda: [read(text, *languages) for text in texts])
         order = order._replace(options=order.options._replace(align=False))
         contents = [text for each in pages for text in each.texts]
         kinds = [kind for each in pages for kind in each.kinds]
@@ -250,9 +256,17 @@ class Service:
         )
 
     async def translate_document(
-        self, content: bytes, name: str, route: Opened, order: Order
+        self,
+        content: bytes,
+        name: str,
+        route: Opened,
+        order: Order,
+        observe: Callable[[int], object] = bool,
     ) -> bytes:
-        """Translate a file. Raises QueueFullError, or UserError if the file is unreadable or too long."""
+        """Translate a file. `observe` receives the number of characters before they are translated.
+
+        Raises QueueFullError, or UserError if the file is unreadable or too long.
+        """
         if not route and document_format(name):
             return content
         languages = _ends(route)
@@ -270,6 +284,7 @@ class Service:
                     f"{name} holds {what} {count:,} characters; at most {limit:,} are allowed.",
                     "Split the document.",
                 )
+        observe(total)
         translations = await self.translate(document.texts, route, order, kinds=document.kinds)
         return await self._run(
             len(content), lambda: document.write([each.text for each in translations])
