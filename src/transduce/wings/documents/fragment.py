@@ -6,6 +6,7 @@ separate texts. DeepL calls this outline detection.
 
 import re
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from transduce.inline.markup import TAG_PATTERN, Piece, pieces
@@ -57,17 +58,17 @@ def read_fragment(text: str, outline: Outline, kind: TextKind) -> Document:
     for i, piece in enumerate(elements):
         if piece.kind == "open":
             is_one[i] = i in with_text or is_one[owners[i]]
-    slots = list[Slot]()
-    first = 0
-    for i, piece in enumerate([*elements, None]):
-        if piece:
-            is_tag = piece.kind not in ("text", "other") and not kept[i]
-            is_outer = not is_one[owners[i]] and piece.name not in outline.inline
-            if not is_tag or not (is_outer or piece.name in outline.splitting):
-                continue
-        if any(has_text[first:i]):
-            slots.append(_slot(text, elements[first].begin, elements[i - 1].end, kind))
-        first = i + 1
+    cuts = list[int]()
+    for i, piece in enumerate(elements):
+        is_tag = piece.kind not in ("text", "other") and not kept[i]
+        is_outer = not is_one[owners[i]] and piece.name not in outline.inline
+        if is_tag and (is_outer or piece.name in outline.splitting):
+            cuts.append(i)
+    slots = [
+        _slot(text, elements[cut + 1].begin, elements[next_cut - 1].end, kind)
+        for cut, next_cut in pairwise([-1, *cuts, len(elements)])
+        if any(has_text[cut + 1 : next_cut])
+    ]
     return Document("text", text, "utf-8", tuple(slots))
 
 
