@@ -15,8 +15,8 @@ from transduce.text.formats import TextKind
 from transduce.wings.documents.document import Document, Slot
 
 # An attribute of elements that must not change.
-MARK = ' translate="no" kept-by-transduce=""'
-ROOT = -1  # stands for the whole fragment among the indices of opening tags
+KEPT_ATTRIBUTE = ' translate="no" kept-by-transduce=""'
+WHOLE_FRAGMENT = -1  # stands for the whole fragment among the indices of opening tags
 
 
 class Outline(NamedTuple):
@@ -34,14 +34,14 @@ def with_marks(text: str, names: Collection[str]) -> str:
         if tag["close"] or tag["name"] not in names:
             return tag.group()
         end = len(tag["name"]) + 1
-        return f"{tag.group()[:end]}{MARK}{tag.group()[end:]}"
+        return f"{tag.group()[:end]}{KEPT_ATTRIBUTE}{tag.group()[end:]}"
 
     return TAG_PATTERN.sub(marked, text) if names else text
 
 
 def without_marks(text: str) -> str:
     """Remove what `with_marks` has added."""
-    return text.replace(MARK, "")
+    return text.replace(KEPT_ATTRIBUTE, "")
 
 
 def read_fragment(text: str, outline: Outline, kind: TextKind) -> Document:
@@ -54,7 +54,7 @@ def read_fragment(text: str, outline: Outline, kind: TextKind) -> Document:
     ]
     with_text = {owner for owner, has in zip(owners, has_text, strict=True) if has}
     # Whether everything inside an element is one text, by the index of the opening tag.
-    is_one = {ROOT: not outline.detects or ROOT in with_text}
+    is_one = {WHOLE_FRAGMENT: not outline.detects or WHOLE_FRAGMENT in with_text}
     for i, piece in enumerate(elements):
         if piece.kind == "open":
             is_one[i] = i in with_text or is_one[owners[i]]
@@ -79,7 +79,9 @@ def _owners(
 
     Elements named in `inline` own nothing.
     """
-    opened = [("", ROOT, False)]  # name, owner of the content, whether the content is kept
+    opened = [
+        ("", WHOLE_FRAGMENT, False)
+    ]  # name, owner of the content, whether the content is kept
     owners = list[int]()
     kept = list[bool]()
     for i, piece in enumerate(elements):
