@@ -1,7 +1,7 @@
 """Write the sources of the documentation site into a folder: `python docs/generate.py build/docs`.
 
-These are the files of docs/, CONTRIBUTING.md and CHANGELOG.md, and what is generated from the code: the help of every
-command, the list of options, and a page of the Python API for each folder of the package. A page marks the places:
+These are the files of docs/, CONTRIBUTING.md, CHANGELOG.md and the results of the benchmarks, and what is generated from
+the code: the help of every command, the list of options, and a page of the Python API for each folder of the package. A page marks the places:
 `<!-- generated: commands -->`, `<!-- generated: options -->`, `<!-- code: transduce.model.transformer.Residual -->`.
 The site leaves out what stands between `<!-- source only -->` and `<!-- end -->`: it is for readers of the file.
 """
@@ -29,6 +29,8 @@ FROM_ROOT = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }  # file of the repository -> page
+# Folders of the repository -> folders of the site
+FOLDERS = {"docs/": "", "benchmarks/results/": "results/"}
 GENERATED = re.compile(r"<!-- generated: (commands|options) -->")
 SOURCE_ONLY = re.compile(r"<!-- source only -->\n.*?<!-- end -->\n", re.DOTALL)
 ALERT = re.compile(r"^> \[!([A-Z]+)\]\n((?:>.*\n)+)", re.MULTILINE)  # as GitHub shows it
@@ -42,9 +44,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="the folder to write; it is emptied first")
     folder: Path = parser.parse_args().folder
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(
-        ROOT / "docs", folder, ignore=shutil.ignore_patterns("*.py", "*.md", "__pycache__")
-    )
+    not_pages = shutil.ignore_patterns("*.py", "*.md", "__pycache__")
+    for source, target in FOLDERS.items():
+        shutil.copytree(ROOT / source, folder / target, ignore=not_pages, dirs_exist_ok=True)
     for page, text in pages():
         path = folder / page
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,9 +55,8 @@ def main() -> None:
 
 def pages() -> Iterator[tuple[str, str]]:
     """Every page of the site: its path and its Markdown."""
-    sources = {
-        path.relative_to(ROOT).as_posix(): None for path in sorted((ROOT / "docs").rglob("*.md"))
-    }
+    paths = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.md")))
+    sources = [path.relative_to(ROOT).as_posix() for path in paths]
     for source in [*sources, *FROM_ROOT]:
         text = SOURCE_ONLY.sub("", (ROOT / source).read_text(encoding="utf-8"))
         page = _page(source)
@@ -130,13 +131,16 @@ def _admonition(alert: re.Match[str]) -> str:
 
 def _page(source: str) -> str:
     """The page that a file of the repository becomes."""
-    return FROM_ROOT.get(source, source.removeprefix("docs/"))
+    if source in FROM_ROOT:
+        return FROM_ROOT[source]
+    folder = next(folder for folder in FOLDERS if source.startswith(folder))
+    return FOLDERS[folder] + source.removeprefix(folder)
 
 
 def _link(link: re.Match[str], source: str) -> str:
     """A link of a file, as a link of its page. A file without a page is named instead."""
     target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link[1]))
-    if target not in FROM_ROOT and not target.startswith("docs/"):
+    if target not in FROM_ROOT and not target.startswith(tuple(FOLDERS)):
         return f"] (`{target}`)"
     path = os.path.relpath(_page(target), posixpath.dirname(_page(source)) or ".")
     return f"]({path}{link[2] or ''})"

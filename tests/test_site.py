@@ -77,6 +77,12 @@ def test_navigation_has_every_page(sources: Path) -> None:
     )
 
 
+def test_results_are_pages_and_linked(sources: Path) -> None:
+    claims = (sources / "paper" / "claims.md").read_text(encoding="utf-8")
+    assert "](../results/paper/table3.md)" in claims
+    assert "benchmarks/results/" not in claims
+
+
 @pytest.mark.slow
 def test_pages_load_nothing_from_the_network(site: Path) -> None:
     for page in site.rglob("*.html"):
