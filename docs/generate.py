@@ -1,8 +1,9 @@
 """Write the sources of the documentation site into a folder: `python docs/generate.py build/docs`.
 
-These are the files of docs/, CONTRIBUTING.md, CHANGELOG.md and the results of the benchmarks, and what is generated from
-the code: the help of every command, the list of options, and a page of the Python API for each folder of the package. A page marks the places:
-`<!-- generated: commands -->`, `<!-- generated: options -->`, `<!-- code: transduce.model.transformer.Residual -->`.
+These are the files of docs/, CONTRIBUTING.md, CHANGELOG.md and the results of the benchmarks, and what is generated
+from the code: the help of every command, the list of options, and a page of the Python API for each folder of the
+package. A page marks the places: `<!-- generated: commands -->`, `<!-- generated: options -->`,
+`<!-- code: transduce.model.transformer.Residual -->`.
 The site leaves out what stands between `<!-- source only -->` and `<!-- end -->`: it is for readers of the file.
 """
 

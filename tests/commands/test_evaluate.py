@@ -10,6 +10,7 @@ from command_line import run
 from models import make_model
 from small_corpus import evaluated, lines, output
 from transduce.decoding.translator import Translator
+from transduce.evaluation.scores import describe_p
 
 
 def test_evaluate_scores_what_translate_writes(place, tmp_path, capsys):
@@ -142,11 +143,7 @@ def test_slices_on_the_screen_are_those_of_json(place, tmp_path, capsys):
     rows = [re.split(r"  +", line) for line in output(capsys, "evaluate", *command).splitlines()]
     shown = {row[0]: row[1:] for row in rows}
     for each in found:
-        p = (
-            "–"
-            if each["p_value"] is None
-            else f"{each['p_value']:.3f}" + " (significant)" * (each["p_value"] < 0.05)
-        )
+        p = "–" if each["p_value"] is None else describe_p(each["p_value"], each["error"])
         values = [
             [score[name]["value"] for name in ("first", "second")] for score in each["scores"][:2]
         ]

@@ -23,6 +23,7 @@ from transduce.tokens.normalization import composed
 MIN_TESTED_SENTENCES = 30  # the bootstrap of fewer sentences underestimates the variance
 # Resamples of the bootstrap; fewer for more than 10,000 sentences, since sacreBLEU keeps all resamples in memory.
 MAX_RESAMPLES = 1000
+SIGNIFICANCE_LEVEL = 0.05
 AUTO = "auto"  # chooses the tokenisation for the references' language
 TOKENISATIONS = {  # recommended by sacreBLEU, by language; all other languages: 13a
     **dict.fromkeys(("zh", "zho", "cmn", "yue", "wuu"), "zh"),
@@ -50,7 +51,25 @@ class Comparison(NamedTuple):
     name: str
     first: Score
     second: Score
-    p_value: float  # probability of so large a difference by chance; nan: too few sentences; below 0.05: significant
+    # Probability of so large a difference in this direction by chance, as sacreBLEU estimates it; nan: too few
+    # sentences.
+    p_value: float
+    error: float = 0.0  # standard error of the p-value, since the resamples are random
+
+    def tested(self) -> str:
+        """The p-value and what it says, as `describe_p` writes it."""
+        return describe_p(self.p_value, self.error)
+
+
+def describe_p(p_value: float, error: float = 0.0) -> str:
+    """A p-value with its random error, two standard errors, and whether it is significant in spite of that error."""
+    if math.isnan(p_value):
+        return "–"
+    doubt = 2 * error
+    text = f"{p_value:.3f} ± {doubt:.3f}" if doubt else f"{p_value:.3f}"
+    if p_value + doubt < SIGNIFICANCE_LEVEL:
+        return f"{text} (significant)"
+    return f"{text} (not resolved)" if p_value - doubt < SIGNIFICANCE_LEVEL else text
 
 
 def score(
@@ -91,7 +110,7 @@ def compare(
         name: metric for name, metric in metrics(tokenize, language).items() if ter or name != "TER"
     }
     return [
-        Comparison(one.name, one, two, p)
+        Comparison(one.name, one, two, p, math.sqrt(p * (1 - p) / resamples_of(references)))
         for (one, two), p in _bootstrap(outputs, references, chosen)
     ]
 
@@ -142,14 +161,13 @@ def _bootstrap(
     """For each metric, the scores of one or two outputs, and the p-value of their difference."""
     for name, hypotheses in outputs.items():
         check_counts(hypotheses, references, name)
-    resamples = max(100, min(MAX_RESAMPLES, 10_000_000 // len(references)))
     # More than one job would fork this process with all its threads.
     test = PairedTest(
         [(name, composed(texts)) for name, texts in outputs.items()],
         of_output,
         [composed(references)],
         test_type="bs",
-        n_samples=resamples,
+        n_samples=resamples_of(references),
         n_jobs=1,
     )
     signatures, results = test()
@@ -176,6 +194,11 @@ def _bootstrap(
             (scores, (1.0 if equal else float(of_outputs[-1].p_value)) if tested else math.nan)
         )
     return compared
+
+
+def resamples_of(references: Sequence[str]) -> int:
+    """The number of resamples of the bootstrap for so many sentences."""
+    return max(100, min(MAX_RESAMPLES, 10_000_000 // len(references)))
 
 
 def check_counts(

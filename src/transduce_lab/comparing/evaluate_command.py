@@ -65,8 +65,9 @@ def compare_translations(call: Evaluation) -> None:
         print(to_json(facts), end="")
         return
     rows = [("metric", *names, "difference", "p", "signature")]
-    for name, first, second, p_value in scores:
-        rows.append((name, *_values(first.value, second.value), _p(p_value), first.signature))
+    for each in scores:
+        values = _values(each.first.value, each.second.value)
+        rows.append((each.name, *values, each.tested(), each.first.signature))
     if perplexities:
         per_word = _values(*(each.per_word for each in perplexities))
         rows.append(("perplexity per word", *per_word, "–", "of the references; lower is better"))
@@ -146,7 +147,7 @@ def _common_direction(call: Evaluation, directions: Sequence[Direction]) -> Dire
 
 
 def _print_slices(slices: "Sequence[Slice]", names: Sequence[str], training: str) -> None:
-    from transduce.evaluation.scores import MIN_TESTED_SENTENCES
+    from transduce.evaluation.scores import MIN_TESTED_SENTENCES, describe_p
     from transduce_lab.comparing.slices import MAX_RARE
 
     columns = "chrF2: first", "second", "difference", "p", "BLEU: first", "second", "difference"
@@ -158,7 +159,8 @@ def _print_slices(slices: "Sequence[Slice]", names: Sequence[str], training: str
         found = (
             f"{number:,} of {each.num_words:,}" if each.num_words else "" for number in each.found
         )
-        rows.append((each.name, f"{each.sentences:,}", *chrf, _p(each.p_value), *bleu, *found))
+        p = describe_p(each.p_value, each.error)
+        rows.append((each.name, f"{each.sentences:,}", *chrf, p, *bleu, *found))
     tests = sum(not math.isnan(each.p_value) for each in slices)
     corrected = f", corrected for {tests} tests by Holm's method" if tests else ""
     rarity = (
@@ -172,7 +174,7 @@ def _print_slices(slices: "Sequence[Slice]", names: Sequence[str], training: str
     print_table(rows)
     print(f"""
 difference  second minus first
-p           probability of so large a difference of chrF2 by chance{corrected};
+p           probability of so large a difference of chrF2 by chance{corrected}, ± two standard errors;
             "–": fewer than {MIN_TESTED_SENTENCES} sentences are too few for a test
 found       how many of these words (rare words, numbers, words in capitals) of the references the translation has, too
 rare word   occurs {rarity}
@@ -185,9 +187,3 @@ def _as_json(score: "Comparison") -> dict[str, Any]:
 
 def _values(first: float, second: float) -> tuple[str, str, str]:
     return f"{first:.2f}", f"{second:.2f}", f"{second - first:+.2f}"
-
-
-def _p(p_value: float) -> str:
-    if math.isnan(p_value):
-        return "–"
-    return f"{p_value:.3f} (significant)" if p_value < 0.05 else f"{p_value:.3f}"

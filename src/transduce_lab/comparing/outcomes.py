@@ -18,7 +18,13 @@ from transduce.text.languages import Direction
 from transduce.text.pairs import Pair, are_trees
 from transduce_lab.comparing.runs import RECORD, cached
 from transduce_lab.comparing.slices import words
-from transduce_lab.comparing.statistics import Difference, Spread, difference, resamples, spread
+from transduce_lab.comparing.statistics import (
+    Difference,
+    Spread,
+    difference,
+    jackknife_error,
+    spread,
+)
 from transduce_lab.parsing.brackets import score_trees
 from transduce_lab.parsing.parser import Parser
 from transduce_lab.parsing.trees import Tree, parse_trees, simplify
@@ -84,23 +90,22 @@ def outcome(folders: Sequence[Path], text: EvaluationText, path: Path) -> Outcom
 
 
 class Row(NamedTuple):
-    """A row's scores on the test text by measure: of each run, and the mean over the runs in each resample."""
+    """A row's scores on the test text by measure: of each run, and the mean over the runs without each sentence."""
 
     scores: dict[str, list[float]]
     spreads: dict[str, Spread]  # mean and deviation over the runs
-    resampled: dict[str, NDArray[np.float64]]
+    left_out: dict[str, NDArray[np.float64]]
     # Words (for trees, brackets) of the outputs divided by those of the references.
     length_ratio: float
 
 
 class Judge:
-    """Computes the scores of rows and their differences, with the same resamples of the test sentences for all."""
+    """Computes the scores of rows and their differences."""
 
     def __init__(self, text: EvaluationText, *, per_word: bool) -> None:
         """`per_word`: perplexity per word, because the rows have different vocabularies."""
         self.sentences = len(text.pairs)
         self.measures = measures_of(text.files)
-        self._drawn = resamples(self.sentences)
         self._metrics = metrics(text.tokenize, text.direction.target)
         self._references = [pair.target for pair in text.pairs]
         self._trees = text.trees
@@ -112,7 +117,7 @@ class Judge:
         """The scores of a row with these runs. One ensemble of several seeds has no deviation: 0."""
         scores = dict[str, list[float]]()
         spreads = dict[str, Spread]()
-        resampled = dict[str, NDArray[np.float64]]()
+        left_out = dict[str, NDArray[np.float64]]()
         texts = self._references, *(each.outputs for each in outcomes)
         length, *lengths = (sum(map(len, map(words, lines))) for lines in texts)
         ratios = [each / max(1, length) for each in lengths]
@@ -125,11 +130,12 @@ class Judge:
             if measure == F1:
                 sums = [statistics.sum(axis=0) for statistics, _ in kinds]
                 ratios = [float(found / max(1, gold)) for _, gold, found in sums]
-            drawn = [
-                [score(each) for each in self._drawn @ statistics] for statistics, score in kinds
+            without = [
+                [score(each) for each in statistics.sum(axis=0) - statistics]
+                for statistics, score in kinds
             ]
-            resampled[measure] = np.mean(drawn, axis=0) if drawn else np.empty(0)
-        return Row(scores, spreads, resampled, float(np.mean(ratios)) if ratios else math.nan)
+            left_out[measure] = np.mean(without, axis=0) if without else np.empty(0)
+        return Row(scores, spreads, left_out, float(np.mean(ratios)) if ratios else math.nan)
 
     def _brackets(self, outcome: Outcome) -> Statistics:
         """The numbers of matched brackets, gold brackets and brackets of the parse, for each sentence."""
@@ -159,5 +165,5 @@ class Judge:
 
     def difference(self, measure: str, row: Row, base: Row) -> Difference:
         """The difference `row` - `base`; for perplexity, the difference of the logarithms."""
-        error = float(np.std(row.resampled[measure] - base.resampled[measure]))
+        error = jackknife_error(row.left_out[measure] - base.left_out[measure])
         return difference(row.spreads[measure], base.spreads[measure], error, self.sentences)

@@ -26,7 +26,8 @@ NOTE = (
     "± : standard deviation over seeds. Differences are from the row '{base}', with their 95 % confidence intervals, "
     "which cover other seeds and other test sentences (for an ensemble of all seeds, only other seeds of '{base}', and "
     "other sentences). Verdict: whether {judge} is better or worse by a t test at a level of 5 % for the whole table "
-    "(after Holm). Perplexity: per {unit} of the test text. Length: {lengths}. Operations: floating-point operations "
+    "(after Holm). Perplexity: per {unit} of the test text; the end of a sentence is one, too. Length: {lengths}. "
+    "Operations: floating-point operations "
     "of the matrix products in a run. Minutes: of the run (of a second stage, without the first). Compare them only "
     "if the machine was equally busy."
 )

@@ -41,6 +41,7 @@ class Slice(NamedTuple):
     num_words: int  # rare words, numbers or words in capitals in the references
     found: tuple[int, ...]  # number of these words in the first and in the second translation
     p_value: float  # p-value of chrF2, corrected by Holm's method for all tested slices; nan below MIN_TESTED_SENTENCES
+    error: float  # standard error of this p-value
 
 
 def compare_slices(
@@ -76,11 +77,24 @@ def compare_slices(
                 for output in (one, two)
             )
             total = sum(those.total() for those in wanted)
+            chrf = scores[1]
             slices.append(
-                Slice(name, kind.bins[place], len(its), scores, total, found, scores[1].p_value)
+                Slice(
+                    name,
+                    kind.bins[place],
+                    len(its),
+                    scores,
+                    total,
+                    found,
+                    chrf.p_value,
+                    chrf.error,
+                )
             )
     corrected = holm([each.p_value for each in slices])
-    return [each._replace(p_value=p_value) for each, p_value in zip(slices, corrected, strict=True)]
+    return [
+        each._replace(p_value=p, error=each.error * p / each.p_value)
+        for each, p in zip(slices, corrected, strict=True)
+    ]
 
 
 def rare_words(references: Iterable[str], training: Iterable[str] | None = None) -> set[str]:

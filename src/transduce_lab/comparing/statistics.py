@@ -54,7 +54,7 @@ def spread(values: Sequence[float]) -> Spread:
 def difference(row: Spread, base: Spread, sentence_error: float, sentences: int) -> Difference:
     """The difference `row` - `base`.
 
-    `sentence_error` is the standard error over the test sentences, from a paired bootstrap of the rows' mean scores.
+    `sentence_error` is the standard error over the test sentences, by `jackknife_error`.
     The variances over the seeds of each row and over the sentences add up, with degrees of freedom after Welch and
     Satterthwaite, at most as many as the seeds have: otherwise, deviations that are small by chance would show too many
     differences. With one run, a row has no deviation (nan), and there is no test. A deviation of 0 means that the seeds
@@ -110,11 +110,10 @@ def holm(p_values: Sequence[float], tests: int = 0) -> list[float]:
     return corrected
 
 
-def resamples(sentences: int, number: int = 1000, seed: int = 1) -> NDArray[np.float64]:
-    """How often each sentence is drawn in each resample of a bootstrap, of shape (number, sentences)."""
-    if not sentences:
-        return np.zeros((number, 0))
-    drawn = np.random.default_rng(seed).multinomial(
-        sentences, np.full(sentences, 1 / sentences), size=number
-    )
-    return drawn.astype(np.float64)
+def jackknife_error(left_out: NDArray[np.float64]) -> float:
+    """The standard error of a score over sentences, from the score without each of them (Efron and Stein, 1981).
+
+    Unlike a bootstrap, it does not depend on random numbers, so that every digit of a p-value stands.
+    """
+    number = len(left_out)
+    return float(np.std(left_out) * math.sqrt(number - 1)) if number > 1 else 0.0

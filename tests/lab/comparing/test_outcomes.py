@@ -34,7 +34,7 @@ def test_scores_of_rows_are_those_of_sacrebleu_and_of_the_perplexity():
     assert same.value == same.error == 0.0
 
 
-def test_sentences_are_resampled_together_for_all_rows():
+def test_sentences_are_left_out_together_for_all_rows():
     """Two rows that differ by the same amount in every sentence differ without uncertainty over the sentences."""
     hard = [1.0, 9.0, 2.0, 30.0, 4.0, 2.5]
     text = EvaluationText(
@@ -49,4 +49,4 @@ def test_sentences_are_resampled_together_for_all_rows():
     )
     found = judge.difference("perplexity", better, base)
     assert found.value == pytest.approx(-0.5) and found.error == pytest.approx(0, abs=1e-9)
-    assert base.resampled["perplexity"].std() > 1
+    assert base.left_out["perplexity"].std() > 1

@@ -18,9 +18,9 @@ from transduce_lab.comparing.statistics import (
     Spread,
     difference,
     holm,
+    jackknife_error,
     p_value,
     quantile,
-    resamples,
     spread,
 )
 
@@ -106,10 +106,21 @@ def test_holm_is_at_most_bonferroni_and_keeps_the_order():
     )
 
 
-def test_resamples_draw_as_many_sentences_as_there_are():
-    drawn = resamples(50, 20)
-    assert drawn.shape == (20, 50) and (drawn.sum(axis=1) == 50).all() and drawn.std() > 0
-    assert (drawn == resamples(50, 20)).all() and resamples(0, 3).shape == (3, 0)
+def test_the_jackknife_error_of_a_mean_is_its_standard_error():
+    values = np.random.default_rng(1).normal(size=60)
+    left_out = (values.sum() - values) / (len(values) - 1)
+    assert jackknife_error(left_out) == pytest.approx(values.std(ddof=1) / math.sqrt(60))
+    assert jackknife_error(np.empty(0)) == jackknife_error(np.ones(1)) == 0
+
+
+def test_the_jackknife_and_many_resamples_have_the_same_error():
+    """For the ratio of two sums, which BLEU and chrF are made of."""
+    random = np.random.default_rng(2)
+    statistics = random.poisson(9, size=(200, 2)) + 1.0
+    totals = statistics.sum(axis=0) - statistics
+    drawn = random.multinomial(200, np.full(200, 1 / 200), size=40_000) @ statistics
+    expected = (drawn[:, 0] / drawn[:, 1]).std()
+    assert jackknife_error(totals[:, 0] / totals[:, 1]) == pytest.approx(expected, rel=0.03)
 
 
 @pytest.mark.parametrize(

@@ -216,6 +216,4 @@ def _check_bleu(
 
 def _test(bleu: Comparison) -> str:
     is_tested = not math.isnan(bleu.p_value)
-    return (
-        f"paired bootstrap: p = {bleu.p_value:.3f}" if is_tested else "too few sentences for a test"
-    )
+    return f"paired bootstrap: p = {bleu.tested()}" if is_tested else "too few sentences for a test"

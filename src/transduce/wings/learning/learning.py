@@ -215,5 +215,5 @@ def _report(verdict: Verdict, tested: int) -> None:
     ):
         if its:
             log(
-                f"{its.name} on {what}: {its.first.value:.1f} → {its.second.value:.1f} (p = {its.p_value:.3f})"
+                f"{its.name} on {what}: {its.first.value:.1f} → {its.second.value:.1f} (p = {its.tested()})"
             )

@@ -137,7 +137,7 @@ def _with_better_positions(theirs: Original, pairs: Sequence[Pair]) -> tuple[Ori
     is_better = chrf.p_value < MAX_P_VALUE and chrf.second.value > chrf.first.value
     said = (
         f"Positions: chrF {chrf.second.value:.1f} with Marian's own rates, {chrf.first.value:.1f} with those of "
-        f"transformers (p = {chrf.p_value:.3f}); {'Marian' if is_better else 'transformers'} is followed."
+        f"transformers (p = {chrf.tested()}); {'Marian' if is_better else 'transformers'} is followed."
     )
     return models[is_better], said
 
