@@ -20,8 +20,8 @@ from transduce.text.formats import (
 )
 from transduce.text.pairs import Origin, Pair, read_pairs
 
-PROPERTIES = '''
-"""Java's .properties files: a key, "=" and a text in each line; as a corpus, "source|target" is the text."""
+IMAGINED = '''
+"""A format of an imagined program: a key, "=" and a text in each line; as a corpus, "source|target" is the text."""
 
 import re
 
@@ -49,18 +49,18 @@ def read_property_pairs(file):
 
 
 @pytest.fixture
-def properties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "java_properties.py").write_text(PROPERTIES)
+def imagined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "imagined_format.py").write_text(IMAGINED)
     monkeypatch.syspath_prepend(tmp_path)
     readers = Format(
-        "java_properties:read_property_pairs", document="java_properties:read_properties"
+        "imagined_format:read_property_pairs", document="imagined_format:read_properties"
     )
-    monkeypatch.setitem(FILE_FORMATS, ".properties", readers)
+    monkeypatch.setitem(FILE_FORMATS, ".imagined", readers)
 
 
-@pytest.mark.usefixtures("properties")
+@pytest.mark.usefixtures("imagined")
 def test_a_new_format_is_a_module_and_a_line(tmp_path: Path) -> None:
-    document = read_document(b"# a comment\nhello = Hello\nbye=Bye", "a.properties", "en", "de")
+    document = read_document(b"# a comment\nhello = Hello\nbye=Bye", "a.imagined", "en", "de")
     assert (document.texts, document.lines, document.kinds) == (
         [" Hello", "Bye"],
         [2, 3],
@@ -69,22 +69,22 @@ def test_a_new_format_is_a_module_and_a_line(tmp_path: Path) -> None:
     assert (
         document.write([" Hallo", "Tschüss"]) == "# a comment\nhello = Hallo\nbye=Tschüss".encode()
     )
-    file = tmp_path / "b.properties"
+    file = tmp_path / "b.imagined"
     file.write_text("# a comment\nhello=Hello|Hallo\n")
     pair = Pair("Hello", "Hallo", Origin(str(file), 2))
     assert list(read_pairs([str(file)])) == [pair]
     assert list(read_pairs([str(tmp_path), str(file)])) == [pair, pair]
-    assert ".properties" in bilingual_suffixes() and ".properties" in document_suffixes()
+    assert ".imagined" in bilingual_suffixes() and ".imagined" in document_suffixes()
 
 
 def test_without_its_line_a_format_is_unknown(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"its suffix \.foo is unknown\. Known suffixes: \.txt, "):
         read_document(b"", "a.foo", "en", "de")
-    with pytest.raises(UserError, match=r"can't be translated: it is a Java properties file\."):
-        read_document(b"", "a.properties", "en", "de")
-    (tmp_path / "b.properties").touch()
+    with pytest.raises(UserError, match=r"can't be translated: it is an INI file\."):
+        read_document(b"", "a.ini", "en", "de")
+    (tmp_path / "b.imagined").touch()
     with pytest.raises(UserError, match="the suffix does not name a bilingual format"):
-        read_pairs([str(tmp_path / "b.properties")])
+        read_pairs([str(tmp_path / "b.imagined")])
 
 
 TMX = """<tmx version="1.4"><header srclang="en"/><body><tu><tuv xml:lang="en"><seg>Hello</seg></tuv>
@@ -104,10 +104,17 @@ BILINGUAL = {
     ".xlf": XLIFF,
     ".xliff": XLIFF,
     ".po": PO,
+    ".csv": "en,de\nHello,Hallo\n",
 }
+ANDROID = '<resources><string name="a">{}</string></resources>'
 MONOLINGUAL = dict.fromkeys((".html", ".htm", ".xhtml"), PAGE) | {
     ".srt": SUBTITLES,
     ".vtt": WEB_SUBTITLES,
+    ".json": '{"a": "{}"}',
+    ".arb": '{"a": "{}"}',
+    ".xml": ANDROID,
+    ".strings": '"a" = "{}";\n',
+    ".properties": "a={}\n",
 }
 PLAIN = {".tab", ".txt"}  # two such files are lines of plain text
 
@@ -122,13 +129,17 @@ def test_a_pair_is_read_from_files_of_every_format(tmp_path: Path, suffix: str) 
         assert pair[:2] == ("Hello", "Hallo")
     if suffix in PLAIN or suffix not in BILINGUAL:
         for file, text in zip(files, ("Hello", "Hallo"), strict=True):
-            file.write_text(("{}\n" if suffix in PLAIN else content).format(text), encoding="utf-8")
+            file.write_text(
+                ("{}\n" if suffix in PLAIN else content).replace("{}", text), encoding="utf-8"
+            )
         [pair] = read_pairs(list(map(str, files)), ("en", "de"))
         assert pair[:2] == ("Hello", "Hallo")
     assert (suffix in bilingual_suffixes()) == (suffix in BILINGUAL.keys() - PLAIN)
 
 
-@pytest.mark.parametrize("suffix", [".txt", ".tmx", ".xlf", ".XLIFF", ".po", ".pot", *MONOLINGUAL])
+@pytest.mark.parametrize(
+    "suffix", [".txt", ".tmx", ".xlf", ".XLIFF", ".po", ".pot", ".csv", *MONOLINGUAL]
+)
 def test_a_text_is_translated_in_documents_of_every_format(suffix: str) -> None:
     content = MONOLINGUAL.get(suffix) or BILINGUAL.get(suffix.lower(), PO)
     if suffix == ".txt":
@@ -157,13 +168,13 @@ def test_a_format_says_what_its_texts_may_contain(
 
 
 def test_only_these_formats_are_documents() -> None:
-    names = {".txt", ".tmx", ".xlf", ".xliff", ".po", ".pot", *MONOLINGUAL}
+    names = {".txt", ".tmx", ".xlf", ".xliff", ".po", ".pot", ".csv", *MONOLINGUAL}
     assert {*document_suffixes()} == names
     for name in ("a.tsv", "a.jsonl", "a", "a.en"):
         assert not format_of(name).is_document and not format_of(name).symbols
     assert format_of("dir.po/a.TMX.gz") == FILE_FORMATS[".tmx"] and format_of("a.gz") == Format()
     assert format_of("a.mrg").symbols and ".mrg" in bilingual_suffixes()  # of the lab
-    for suffix in (".csv", ".ods", ".xls", ".xlsx"):
+    for suffix in (".ods", ".xls", ".xlsx"):
         assert suffix in SPREADSHEET_SUFFIXES
         with pytest.raises(UserError, match=r"can't be translated"):
             read_document(b"", f"a{suffix}", "en", "de")

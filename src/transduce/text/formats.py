@@ -3,12 +3,13 @@
 To add a format, write a reader function and name it in `FILE_FORMATS`.
 """
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import NamedTuple, Protocol
 
 from transduce.system.registry import load, plugins
-from transduce.text.plain import suffixes
+from transduce.text.plain import read_pieces, suffixes
 
 
 class TextKind(NamedTuple):
@@ -95,7 +96,10 @@ class Format(NamedTuple):
         return bool(self.document) and not self.plain
 
 
-SPREADSHEET_SUFFIXES = (".csv", ".ods", ".xls", ".xlsx")
+SPREADSHEET_SUFFIXES = (".ods", ".xls", ".xlsx")
+
+# JSON of Flutter, or lines of text in Standard Arabic.
+ARABIC_OR_FLUTTER = ".arb"
 
 _TSV = "transduce.text.tsv:read_tsv"
 _DOCUMENTS = "transduce.wings.documents"
@@ -108,6 +112,23 @@ _SUBTITLES = Format(
     parallel=f"{_DOCUMENTS}.parallel_documents:read_subtitle_pairs",
     document=f"{_DOCUMENTS}.subtitles:read_subtitles",
 )
+_JSON = f"{_DOCUMENTS}.json_messages"
+_KEYED = {  # files with texts of one language by keys
+    ".json": Format(parallel=f"{_JSON}:read_json_pairs", document=f"{_JSON}:read_json"),
+    ".arb": Format(parallel=f"{_JSON}:read_arb_pairs", document=f"{_JSON}:read_arb"),
+    ".xml": Format(
+        parallel=f"{_DOCUMENTS}.android:read_android_pairs",
+        document=f"{_DOCUMENTS}.android:read_android",
+    ),
+    ".strings": Format(
+        parallel=f"{_DOCUMENTS}.apple_strings:read_strings_pairs",
+        document=f"{_DOCUMENTS}.apple_strings:read_strings",
+    ),
+    ".properties": Format(
+        parallel=f"{_DOCUMENTS}.properties:read_property_pairs",
+        document=f"{_DOCUMENTS}.properties:read_properties",
+    ),
+}
 FILE_FORMATS = {
     ".tsv": Format(_TSV),
     ".tab": Format(_TSV, plain=True),
@@ -123,6 +144,10 @@ FILE_FORMATS = {
     ".xhtml": _PAGE,
     ".srt": _SUBTITLES,
     ".vtt": _SUBTITLES,
+    ".csv": Format(
+        f"{_DOCUMENTS}.csv_tables:read_csv_pairs", document=f"{_DOCUMENTS}.csv_tables:read_csv"
+    ),
+    **_KEYED,
 }
 
 
@@ -132,8 +157,16 @@ def file_formats() -> Mapping[str, Format]:
 
 
 def format_of(file: str) -> Format:
-    """The format of a file by its suffix, ignoring .gz and the like. An unknown suffix gives `Format()`."""
-    return file_formats().get(suffixes(file)[0], Format())
+    """The format of a file by its suffix, ignoring .gz and the like. An unknown suffix gives `Format()`.
+
+    A suffix that is also the code of a language gives `Format()`, too, if the file holds other content.
+    """
+    suffix = suffixes(file)[0]
+    if suffix == ARABIC_OR_FLUTTER and Path(file).is_file():
+        first = next(read_pieces(file), b"").removeprefix(BOM_UTF8).lstrip()
+        if not first.startswith(b"{"):
+            return Format()
+    return file_formats().get(suffix, Format())
 
 
 def bilingual_suffixes() -> list[str]:

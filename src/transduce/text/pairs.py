@@ -248,16 +248,15 @@ def _read_bilingual(file: str, languages: tuple[str, str], lenient: bool) -> Ite
         )
     if form.parallel:
         raise UserError(
-            f"{file} holds one language.", "Give two files, the source and its translation."
+            f"{file} holds one language.",
+            "Give two files, the source and its translation. Rename a .json file of pairs to .jsonl.",
         )
     if not Path(file).is_file():
         next(iter(read_lines(file)), None)  # raises the error for a missing file
     if suffixes(file)[0] in SPREADSHEET_SUFFIXES:
         raise UserError(
             f"{file} is a spreadsheet.",
-            "Save its two columns as .tsv, with a TAB between them and "
-            "without quotes; docs/reference/formats.md has a command that "
-            "converts a .csv file.",
+            "Save it as .csv, with the languages of its columns in the first row.",
         )
     raise UserError(
         f"{file}: the suffix does not name a bilingual format.",

@@ -1127,9 +1127,9 @@ def test_the_command_translates_a_document(
     for name, why in {
         "a.sdlxliff": "Export it from your translation tool",
         "a.jsonl": "table",
-        "a.json": "is a JSON file. Convert it to .po with json2po of the Translate Toolkit. To",
+        "a.jsonc": "is a JSON file. Convert it to .po with json2po of the Translate Toolkit. To",
         str(tmp_path / "a.ts"): "looks like a file of Qt Linguist",
-        "a.csv.gz": "table",
+        "a.csv.gz": "compressed document",
     }.items():
         status, _, refused = run(capsys, "translate", model, "--input", name)
         assert status == 2 and why in refused

@@ -54,7 +54,6 @@ def test_no_suffix_is_in_two_tables() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("a.arb", JSON, "an ARB file of Flutter"),
         ("a.ts", "<!DOCTYPE TS>\n<TS>\n</TS>\n", "a file of Qt Linguist"),
         ("a.ts", 'export const x = {\n  hello: "Hello",\n  bye: f(2),\n};\n', "program code"),
         ("a.mo", b"\xde\x12\x04\x95\0\0", "a compiled gettext file"),

@@ -71,6 +71,11 @@ class Unit(NamedTuple):
     line: int
     attributes: dict[str, str]  # INHERITED_ATTRIBUTES of the unit or else of the enclosing elements
 
+    @property
+    def opening(self) -> str:
+        """The opening tag."""
+        return self._tag(0).decode()
+
     def text(self, element: Element) -> str:
         """The content of an element, as XML."""
         return self.content[element.begin + len(self._tag(element.begin)) : element.last].decode()

@@ -1,0 +1,177 @@
+"""Laws of the formats of software: only texts change, and each framework's own parser reads what was written."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import javaproperties
+import openstep_plist
+import pytest
+
+from documents import by
+from transduce.decoding.plan import Plan
+from transduce.inline.placeholders import intact, mask
+from transduce.system.errors import UserError
+from transduce.text.formats import FILE_FORMATS, Document, read_document
+from transduce.text.pairs import read_pairs
+
+FOLDER = Path(__file__).parent / "software"
+FILES = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.*"))
+BILINGUAL = (".csv", ".xcstrings")
+KEYED = [name for name in FILES if not name.endswith(BILINGUAL)]
+
+
+def content(name: str) -> bytes:
+    return (FOLDER / name).read_bytes()
+
+
+def read(name: str, target: str = "ru", source: str = "en") -> Document:
+    return read_document(content(name), name, source, target, redo=True)
+
+
+def shouted(document: Document) -> list[str]:
+    """The texts in capitals, as a model would translate them: with their tags and placeholders."""
+    plan = Plan(document.texts, "en", kinds=document.kinds)
+    return [each.text for each in plan.assemble(by(str.upper, plan.sentences))]
+
+
+def strings_in(value: Any) -> Iterator[str]:
+    """The strings of a value that a parser has read."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from strings_in(each)
+
+
+def android_strings(data: bytes) -> Iterator[str]:
+    for element in ElementTree.fromstring(data).iter():
+        if element.tag in ("string", "item"):
+            shown = "".join(element.itertext())
+            assert not re.search(r"(?<!\\)'", shown) or shown.startswith('"'), "aapt refuses it"
+            yield re.sub(r"\\(?:([nt]|u....)|(.))", lambda sign: sign[2] or " ", shown)
+
+
+def csv_strings(data: bytes) -> Iterator[str]:
+    text = data.decode("utf-8-sig")
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=text.count))
+    widths = list(filter(None, map(len, rows_ := [*rows])))
+    assert len({*widths}) == 1, "a row has another number of columns"
+    for row in rows_:
+        yield from row
+
+
+PARSERS: dict[str, Callable[[bytes], Iterator[str]]] = {
+    ".xml": android_strings,
+    ".json": lambda data: strings_in(json.loads(data.decode("utf-8-sig"))),
+    ".arb": lambda data: strings_in(json.loads(data)),
+    ".strings": lambda data: strings_in(openstep_plist.loads(decoded(data))),
+    ".properties": lambda data: strings_in(javaproperties.loads(decoded(data))),
+    ".csv": csv_strings,
+}
+
+
+def decoded(data: bytes) -> str:
+    if data.startswith(b"\xff\xfe"):
+        return data.decode("utf-16")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def numbered(text: str) -> str:
+    """A text of ICU with one way to write a number."""
+    return re.sub(r"\{(\w+), NUMBER\}", r"{#\1}", text.upper())
+
+
+def words(text: str) -> list[str]:
+    """The words of a text without its tags."""
+    return re.findall(r"\w+", re.sub(r"<[^<>]*>", "", text))
+
+
+def test_every_format_has_five_files() -> None:
+    for suffix in PARSERS:
+        assert suffix in FILE_FORMATS
+        assert sum(name.endswith(suffix) for name in FILES) >= 5, suffix
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_untranslated_file_keeps_its_bytes(name: str) -> None:
+    document = read(name)
+    assert document.texts
+    assert document.write([""] * len(document.texts)) == content(name)
+    lines = content(name).count(b"\n") + 1
+    assert all(1 <= line <= lines for line in document.lines)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("target", ["de", "ru", "ja"])
+def test_the_frameworks_parser_reads_the_translations(name: str, target: str) -> None:
+    document = read(name, target)
+    translations = shouted(document)
+    for text, translation, kind in zip(document.texts, translations, document.kinds, strict=True):
+        assert intact(text, translation, kind), "a placeholder is lost"
+    shown = [words(string) for string in PARSERS[Path(name).suffix](document.write(translations))]
+    for translation, kind in zip(translations, document.kinds, strict=True):
+        plain = mask(translation, kind).text if kind.markup else translation
+        if "{#" not in plain and name[:3] != "arb":
+            assert words(plain) in shown or "&" in plain
+
+
+@pytest.mark.parametrize("name", KEYED)
+@pytest.mark.parametrize("target", ["de", "ru"])
+def test_what_was_written_is_read_again(name: str, target: str) -> None:
+    document = read(name, target)
+    translations = shouted(document)
+    written = document.write(translations)
+    again = read_document(written, name, target, target)
+    assert [*map(numbered, again.texts)] == [*map(numbered, translations)]
+    assert again.write(again.texts) == written, "a text is not written as it was"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_only_texts_change(name: str) -> None:
+    """Without the characters of the texts, the file and its translation are the same."""
+    document = read(name, "en")
+    original = decoded(content(name))
+    marked = decoded(document.write([f"QQ{text}" for text in document.texts]))
+    assert marked.count("QQ") == len(document.texts)
+    if "\\" not in original and "plural," not in original and not name.endswith(ADDED):
+        assert marked.replace("QQ", "") == original
+
+
+# Files to which a translation adds a language, a column or an escape.
+ADDED = (
+    "tabs.csv",
+    "windows.strings",
+    "minified.arb",
+    "ragged.csv",
+    "excel.csv",
+    "named.csv",
+    "codes.csv",
+)
+
+
+@pytest.mark.parametrize("name", KEYED)
+def test_two_files_are_a_corpus_by_key(name: str, tmp_path: Path) -> None:
+    document = read(name, "de")
+    suffix = Path(name).suffix
+    source = tmp_path / f"a{suffix}"
+    target = tmp_path / f"b{suffix}"
+    source.write_bytes(content(name))
+    target.write_bytes(document.write(shouted(document)))
+    pairs = list(read_pairs([str(source), str(target)], ("en", "de")))
+    assert pairs
+    for pair in pairs:
+        if "plural," not in pair.source:
+            assert sorted(words(pair.source.upper())) == sorted(words(pair.target.upper()))
+    with pytest.raises(UserError, match="holds one language"):
+        read_pairs([str(source)])
+    lines = content(name).count(b"\n") + 1
+    assert all(pair.origin.line <= lines for pair in pairs)
