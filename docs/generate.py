@@ -3,7 +3,7 @@
 These are the files of docs/, CONTRIBUTING.md, CHANGELOG.md and the results of the benchmarks, and what is generated
 from the code: the help of every command, the list of options, and a page of the Python API for each folder of the
 package. A page marks the places: `<!-- generated: commands -->`, `<!-- generated: options -->`,
-`<!-- code: transduce.model.transformer.Residual -->`.
+`<!-- code: transduce.model.transformer.Residual -->`. Equations in LaTeX, in blocks of the language `math`, become MathML.
 The site leaves out what stands between `<!-- source only -->` and `<!-- end -->`: it is for readers of the file.
 """
 
@@ -21,6 +21,8 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 
+from latex2mathml.converter import convert
+
 from transduce import cli
 from transduce.commands.options import options as print_options
 
@@ -37,6 +39,7 @@ SOURCE_ONLY = re.compile(r"<!-- source only -->\n.*?<!-- end -->\n", re.DOTALL)
 ALERT = re.compile(r"^> \[!([A-Z]+)\]\n((?:>.*\n)+)", re.MULTILINE)  # as GitHub shows it
 CODE = re.compile(r"<!-- code: ([\w.]+) -->")
 FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+MATH = re.compile(r"^```math\n(.*?)^```$", re.MULTILINE | re.DOTALL)  # as GitHub shows it
 LINK = re.compile(r"\]\((?!\w+:)([^)\s#]+)(#[^)\s]*)?\)")
 
 
@@ -69,6 +72,7 @@ def pages() -> Iterator[tuple[str, str]]:
         text = GENERATED.sub(
             lambda mark: {"commands": commands, "options": options}[mark[1]](), "".join(parts)
         )
+        text = MATH.sub(lambda block: equation(block[1]), text)
         yield page, CODE.sub(lambda mark: code(mark[1]), text)
     for folder in folders():
         yield f"api/{folder}.md", "\n".join(_api(folder))
@@ -122,6 +126,12 @@ def code(name: str) -> str:
         module, _, owner_name = module.rpartition(".")
         owner = getattr(importlib.import_module(module), owner_name)
     return f"```python\n{textwrap.dedent(inspect.getsource(getattr(owner, attribute)))}```"
+
+
+def equation(latex: str) -> str:
+    """An equation as MathML, which browsers show without a script; the keyboard scrolls a wide one."""
+    mathml = convert(" ".join(latex.split()), display="block")
+    return f'<div class="equation" tabindex="0">{mathml}</div>'
 
 
 def _admonition(alert: re.Match[str]) -> str:

@@ -152,13 +152,38 @@ def test_citations_name_this_version():
     assert f"version = {{{transduce.__version__}}}" in page
 
 
-@pytest.mark.parametrize("name", ["beside.md", "bleu.md", "claims.md"])
+BESIDE = ("background", "layers", "model", "results", "training")
+
+
+@pytest.mark.parametrize(
+    "name", ["bleu.md", "claims.md", *(f"beside/{page}.md" for page in BESIDE)]
+)
 def test_python_examples_print_what_the_page_shows(name):
     path = DOCS / "paper" / name
     blocks = PYTHON.findall(path.read_text(encoding="utf-8"))
     example = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, name, str(path), 0)
     assert example.examples
     assert doctest.DocTestRunner().run(example).failed == 0
+
+
+@pytest.mark.parametrize("page", BESIDE)
+def test_every_section_has_an_equation_or_numbers_and_exercises_with_answers(page):
+    """Sections whose headings begin with a number of the paper; section 7 is a list of plans."""
+    text = (DOCS / "paper" / "beside" / f"{page}.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## (?=\d)", text, flags=re.M)[1:]
+    assert sections
+    for section in sections:
+        if section.startswith("7"):
+            continue
+        exercises = re.split(r"^\*\*Exercise \d\.\*\*", section, flags=re.M)[1:]
+        assert 2 <= len(exercises) <= 4, section.splitlines()[0]
+        for exercise in exercises:
+            question, mark, answer = exercise.partition(
+                "<details markdown><summary>Answer</summary>"
+            )
+            assert (
+                question.strip() and mark and "```pycon\n>>> " in answer and "</details>" in answer
+            )
 
 
 def test_documented_parameter_count_is_that_of_the_base_model():
