@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -32,7 +33,7 @@ from transduce.text import jsonl, tsv
 from transduce.text.formats import CorpusFile, Document, DocumentFile, TextPair
 from transduce.text.languages import Direction
 from transduce.text.pair_batch import TextColumn
-from transduce.text.pairs import Origin
+from transduce.text.pairs import Origin, Pair
 from transduce.text.rules import MoreRules, Rules
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import Vocabulary
@@ -58,6 +59,7 @@ from transduce.wings.memories import opening as opening_memory
 from transduce.wings.pretrained import extending, low_rank
 from transduce.wings.rules import corpus_faults, more_rules
 from transduce.wings.synthetic import back_translation, remembering
+from transduce.wings.tables import parquet, records
 from transduce.wings.terms import annotating, glossary, searching
 from transduce_lab import operations, options
 from transduce_lab.comparing import evaluate_command
@@ -89,6 +91,7 @@ MODEL_OPTIONS: list[type[ModelOptions]] = [
 READ_PAIRS: list[Callable[[CorpusFile], Iterator[TextPair]]] = [
     tsv.read_tsv,
     jsonl.read_jsonl,
+    parquet.read_parquet,
     tmx.read_tmx_pairs,
     xliff.read_xliff_pairs,
     po.read_po_pairs,
@@ -148,7 +151,11 @@ FAULTS_OF_CORPUS: Callable[[Sequence[TextColumn], Sequence[Origin]], Iterator[st
     corpus_faults.faults_of_corpus
 )
 MAKE_COPIES: list[MakeCopies] = [copying.pairs_with_matches, annotating.pairs_with_terms]
+READ_RECORDS: Callable[[Any, tuple[str, str], str], tuple[tuple[str, str], Iterator[Pair]]] = (
+    records.read_records
+)
 OPTIONS: list[object] = [
+    READ_RECORDS,
     *MAKE_COPIES,
     EXTEND_IMPORTED,
     FAULTS_OF_CORPUS,

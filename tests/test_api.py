@@ -136,7 +136,8 @@ def test_a_loaded_model_translates_lists_of_texts(result):
 
 def test_texts_may_come_from_iterators(result):
     translator, (sources, targets) = transduce.load(result.folder), reverse_texts(5, seed=3)
-    assert translator.translate(iter(sources)) == translator.translate(sources)
+    assert list(translator.translate(iter(sources))) == translator.translate(sources)
+    assert translator.translate(dict.fromkeys(sources)) == translator.translate(sources)
     assert translator.score(iter(sources), iter(targets)) == translator.score(sources, targets)
 
 

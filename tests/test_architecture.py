@@ -33,11 +33,13 @@ WINGS = [  # which wing may use which: one below it
         "wings.documents",
         "wings.inspection",
         "wings.rules",
+        "wings.tables",
         "wings.terms",
         "wings.memories",
     },
     {"wings.learning"},
     {
+        "wings.agents",
         "wings.cluster",
         "wings.corpora",
         "wings.demo",
@@ -71,6 +73,7 @@ WITHOUT_TORCH = {"system", "config", "text", "tokens", "evaluation.scores", "dec
 # Folders that are nothing without.
 WITH_EXTRA = {
     "wings.serving": {"fastapi", "prometheus_client", "starlette", "uvicorn"},
+    "wings.agents": {"mcp"},
     "wings.corpora": {"httpx2"},
 }
 # Extras, imported where they are used.
@@ -84,9 +87,11 @@ OPTIONAL = {
     "babel.messages.plurals",
     "fastapi",
     "httpx2",
+    "mcp",
     "onnx",
     "onnxruntime",
     "prometheus_client",
+    "pyarrow",
     "ray",
     "scipy",
     "py3langid",

@@ -3,6 +3,7 @@
     import transduce
 
     transduce.train("models/en-de", train=["train.en", "train.de"], options={"train.minutes": 30})
+    transduce.evaluate("models/en-de", ["test.en", "test.de"]).scores
     translator = transduce.load("models/en-de")
     translator.translate(["A dog runs."])[0].text
 
@@ -13,17 +14,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from transduce.commands.python_evaluate import evaluate
     from transduce.commands.python_train import train
     from transduce.decoding.loading import load
     from transduce.decoding.translator import Translator
     from transduce.decoding.types import Link, Term, Translation
+    from transduce.evaluation.evaluate import Evaluation
     from transduce.system.errors import UserError
     from transduce.training.run import Result
 
 __version__ = "0.1.0"
-__all__ = ["Link", "Result", "Term", "Translation", "Translator", "UserError", "load", "train"]
+__all__ = [
+    "Evaluation",
+    "Link",
+    "Result",
+    "Term",
+    "Translation",
+    "Translator",
+    "UserError",
+    "evaluate",
+    "load",
+    "train",
+]
 
 _PLACES = {
+    "Evaluation": "transduce.evaluation.evaluate",
+    "evaluate": "transduce.commands.python_evaluate",
     "Link": "transduce.decoding.types",
     "load": "transduce.decoding.loading",
     "Term": "transduce.decoding.types",

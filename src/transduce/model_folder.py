@@ -5,6 +5,7 @@
     sources.json                                                      where each value of config.toml came from
     run.json                                                          inputs, code, command and machine of the training
     journal.jsonl  data/  checkpoints/step-00001234/  back-translation/  remembered/          the training
+    pairs/                                                            its corpus, if it was given as Python objects
 
 If manifest.json is missing, the training is not finished, and the newest intact checkpoint is the model.
 """
@@ -40,6 +41,7 @@ NOT_NEEDED = (CARD, METRICS, CONFIDENCE, SOURCES, RUN)  # files that translation
 JOURNAL = "journal.jsonl"
 CHECKPOINTS, DATA, BACK_TRANSLATION = "checkpoints", "data", "back-translation"
 REMEMBERED = "remembered"  # other text that a fine-tuning repeats
+GIVEN_PAIRS = "pairs"
 CHECKPOINT_PATTERN = "step-" + 8 * "[0-9]"  # excludes copies with longer names
 
 

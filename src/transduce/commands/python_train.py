@@ -5,6 +5,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from transduce.commands.python_corpora import Corpus, corpus_files
 from transduce.commands.train import settings_of
 from transduce.training.run import Result
 from transduce.training.run import train as run
@@ -16,9 +17,9 @@ def train(
     out: str | Path,
     *,
     recipe: str | Path | None = None,
-    train: Paths = (),
-    valid: Paths = (),
-    test: Paths = (),
+    train: Corpus = (),
+    valid: Corpus = (),
+    test: Corpus = (),
     source: str = "",
     target: str = "",
     monolingual: Paths = (),
@@ -34,21 +35,25 @@ def train(
 ) -> Result:
     """Train a model in the folder `out`, or resume the training there, as `transduce train` does.
 
-    The arguments have the names of the command's options. `options` maps names such as "train.steps" to values. `stop`
-    is called before every update, and returns True to save and end the training; it is not called while a reverse model
-    is trained. A process trains one model at a time. Meanwhile, other threads must not load models or draw random
-    numbers from torch: they would change the weights. Raises UserError for invalid options or files, and
-    KeyboardInterrupt if Ctrl-C or SIGTERM ended the training; both save it first.
+    The arguments have the names of the command's options. `train`, `valid` and `test` are names of files, or pairs: a
+    pandas.DataFrame, a datasets.Dataset, or any iterable of (source, target) or of dictionaries such as {"en": …, "de":
+    …}. Pairs are written to the folder `pairs` of `out`; to resume the training, give the same pairs or none. `options`
+    maps names such as "train.steps" to values. `stop` is called before every update, and returns True to save and end
+    the training; it is not called while a reverse model is trained. A process trains one model at a time. Meanwhile,
+    other threads must not load models or draw random numbers from torch: they would change the weights. Raises
+    UserError for invalid options, files or pairs, and KeyboardInterrupt if Ctrl-C or SIGTERM ended the training; both
+    save it first.
     """
     out = Path(out)
     init = Path(init) if init else None
+    files, languages = corpus_files(
+        out, {"train": train, "valid": valid, "test": test}, (source, target)
+    )
     settings = settings_of(
         out,
         str(recipe) if recipe else None,
-        train=_names(train),
-        valid=_names(valid),
-        test=_names(test),
-        languages=(source, target),
+        **files,
+        languages=languages,
         monolingual=_names(monolingual),
         reverse=Path(reverse) if reverse else None,
         init=init,

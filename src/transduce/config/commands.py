@@ -75,6 +75,12 @@ COMMANDS = {
         "Serve models via a web page and LibreTranslate's API.",
         "[MODELS...] [OPTIONS]\nExample: transduce serve en-de=MODEL --port 5000",
     ),
+    "mcp": Command(
+        f"{_WINGS}.agents.command:mcp",
+        TRANSLATE,
+        "Serve models as tools for agents (MCP).",
+        "MODELS...\nExample: transduce mcp MODEL",
+    ),
     "memory": Command(
         f"{_WINGS}.memories.command:memory",
         TRANSLATE,
@@ -140,6 +146,7 @@ OPTIONS = {  # an option of a command or recipe -> the function that implements 
     "data.translation_memory": f"{_WINGS}.memories.copying:pairs_with_matches",
     "data.terms": f"{_WINGS}.terms.annotating:pairs_with_terms",
     "data.rules": f"{_WINGS}.rules.more_rules:MoreRules",
+    "pairs of Python objects": f"{_WINGS}.tables.records:read_records",
     "glossary": f"{_WINGS}.terms.glossary:open_glossary",
     "glossary search": f"{_WINGS}.terms.searching:TermSearch",
     "similar texts": f"{_WINGS}.memories.nearest:helped_by",

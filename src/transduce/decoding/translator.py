@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from itertools import count, repeat
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypedDict, Unpack, overload
 
 from transduce.config.commands import option
 from transduce.decoding.alignment import align
@@ -38,6 +38,7 @@ from transduce.decoding.types import (
     as_guides,
     as_list,
     as_terms,
+    as_texts,
 )
 from transduce.system.errors import UserError
 from transduce.system.profiling import phase
@@ -90,6 +91,22 @@ class Texts(NamedTuple):
     def select(self, indices: Sequence[int]) -> "Texts":
         """The texts at these indices."""
         return Texts(*(column and [column[i] for i in indices] for column in self))  # type: ignore[arg-type]
+
+
+class TranslateArguments(TypedDict, total=False):
+    """The keyword arguments of `Translator.translate`, for the types of its results."""
+
+    source: str
+    target: str
+    n_best: int
+    beam_size: int | None
+    align: bool
+    glossary: Mapping[str, str] | Sequence[Term]
+    sentences: bool
+    translation_memory: TranslationMemory | None
+    prefixes: Sequence[str]
+    suffixes: Sequence[str]
+    glossary_exact: bool
 
 
 class PrepareTyped(Protocol):
@@ -177,9 +194,19 @@ class Translator(Searcher):
         """The direction of this translator. Raises UserError if it has several and none is chosen."""
         return self.direction or choose_direction(self.directions, "", "")
 
+    @overload
+    def translate(
+        self, texts: Sequence[str], **arguments: Unpack[TranslateArguments]
+    ) -> list[Translation]: ...
+
+    @overload
+    def translate(
+        self, texts: Iterator[str], **arguments: Unpack[TranslateArguments]
+    ) -> Iterator[Translation]: ...
+
     def translate(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         *,
         source: str = "",
         target: str = "",
@@ -192,8 +219,12 @@ class Translator(Searcher):
         prefixes: Sequence[str] = (),
         suffixes: Sequence[str] = (),
         glossary_exact: bool = False,
-    ) -> list[Translation]:
+    ) -> list[Translation] | Iterator[Translation]:
         """Return the translation of each text, with up to n_best - 1 alternative translations.
+
+        From an iterator of texts, such as a generator, the translations are an iterator, too: it reads CHUNK_LINES
+        texts, yields their translations in the same order, and reads on. An iterator takes no `prefixes` and
+        `suffixes`. From any other iterable, such as a list, the translations are a list.
 
         If `align` is true, `Translation.links` holds the word alignment. If a text contains the source of a glossary
         term, the translation contains the target of this term, inflected if the model was trained with data.terms and
@@ -208,13 +239,21 @@ class Translator(Searcher):
         break although `sentences` is false, if no engine supports `align` or `glossary`, or if the model can't write a
         prefix or a suffix.
         """
-        texts = as_list(texts)
         translator = self.toward(source, target) if source or target else self
         if beam_size is not None:
             translator = translator.with_beam_size(beam_size)
         options = TranslationOptions(
             n_best, align, as_terms(glossary), sentences, translation_memory, glossary_exact
         )
+        if isinstance(texts, Iterator):
+            if prefixes or suffixes:
+                raise UserError(
+                    "The texts of an iterator can't have prefixes or suffixes.",
+                    "Give a list of texts.",
+                )
+            options.check(translator.config.beam_size)  # now, and not at the first translation
+            return translator.translate_lines(as_texts(texts), options)
+        texts = as_list(texts)
         guides = as_guides(len(texts), prefixes, suffixes)
         return translator._translate(Texts(texts, None, range(1, len(texts) + 1), guides), options)
 

@@ -337,18 +337,23 @@ def length_penalty(length: int, alpha: float) -> float:
     return ((5 + length) / 6) ** alpha
 
 
+def as_texts(texts: Iterable[str]) -> Iterator[str]:
+    """Yield texts without byte order marks. Raises TypeError for an item that is not a text."""
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"Give a list of texts; item {i} is not a text but {text!r}.")
+        yield text.removeprefix(BYTE_ORDER_MARK)
+
+
 def as_list(texts: Iterable[str], numbers: Iterable[int] = ()) -> list[str]:
     """Make a list of texts without byte order marks. With `numbers`, raises UserError for a text with a line break."""
     if isinstance(texts, str):
         raise TypeError("Give a list of texts, not a single string.")
-    texts = list(texts)  # an iterator can be read only once
-    for i, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(f"Give a list of texts; item {i} is not a text but {text!r}.")
+    texts = list(as_texts(texts))  # an iterator can be read only once
     for number, text in zip(numbers, texts, strict=False):
         if "\n" in text:
             raise UserError(f"Text {number} contains a line break.", "Give one sentence per text.")
-    return [text.removeprefix(BYTE_ORDER_MARK) for text in texts]
+    return texts
 
 
 def as_guides(count: int, prefixes: Sequence[str], suffixes: Sequence[str]) -> Guides:

@@ -13,6 +13,7 @@ from typing import Any
 from transduce.system.errors import Hint, NotInstalledError
 
 EXTRAS = {  # wing -> the extra of the package `transduce` with the packages that the wing needs
+    "agents": "mcp",
     "doctor": "doctor",
     "fetch": "fetch",
     "cluster": "scale",
@@ -20,6 +21,7 @@ EXTRAS = {  # wing -> the extra of the package `transduce` with the packages tha
     "documents": "documents",
     "export": "export",
     "serving": "serve",
+    "tables": "tables",
     "terms": "terms",
 }
 

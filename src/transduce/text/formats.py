@@ -134,6 +134,7 @@ FILE_FORMATS = {
     ".tab": Format(_TSV, plain=True),
     ".txt": Format(_TSV, document=f"{_DOCUMENTS}.lines:read_text", plain=True),
     ".jsonl": Format("transduce.text.jsonl:read_jsonl"),
+    ".parquet": Format("transduce.wings.tables.parquet:read_parquet"),
     ".tmx": Format(f"{_DOCUMENTS}.tmx:read_tmx_pairs", document=f"{_DOCUMENTS}.tmx:read_tmx"),
     ".xlf": _XLIFF,
     ".xliff": _XLIFF,

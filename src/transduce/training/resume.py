@@ -38,6 +38,8 @@ from transduce.training.update import forget_average, make_optimizer
 
 PERPLEXITY_PAIRS = 200  # of data.remember, enough to compare the averages of a fine-tuning
 TEXT = ("data.corpora", "data.valid", "data.source", "data.target", "data.directions")
+# Folders in the model folder whose files are corpora.
+OWN_CORPORA = (model_folder.BACK_TRANSLATION, model_folder.GIVEN_PAIRS)
 VOCABULARY_SIZES = ("data.vocab_size", "model.vocab_size", "model.source_vocab_size")
 # If these options are at their defaults, the values that the first start chose remain.
 LEFT_OPEN = (
@@ -258,13 +260,13 @@ def _text(data: DataConfig, name: str) -> Any:
             (*map(_place, map(os.path.abspath, each.files)), *dataclasses.astuple(each)[1:])
             for each in value
         ]
-    return [*map(os.path.abspath, value)] if name == "data.valid" else value
+    return [*map(_place, map(os.path.abspath, value))] if name == "data.valid" else value
 
 
 def _place(file: str) -> Path:
-    """The path of a corpus, but only its end for back-translations, which move with the training."""
+    """The path of a corpus, but only its end for a file that moves with the model folder."""
     path = Path(file)
-    return Path(*path.parts[-2:]) if path.parent.name == model_folder.BACK_TRANSLATION else path
+    return Path(*path.parts[-2:]) if path.parent.name in OWN_CORPORA else path
 
 
 def open_data(was: DataConfig, text: DataConfig, out: Path, *, hashes: bool) -> Prepared:

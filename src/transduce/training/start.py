@@ -36,7 +36,7 @@ from transduce.training.schedule import check_risk
 from transduce.training.update import make_optimizer
 
 # Folders with corpora that are made before the start.
-MADE_BEFORE = (model_folder.BACK_TRANSLATION, model_folder.REMEMBERED)
+MADE_BEFORE = (model_folder.BACK_TRANSLATION, model_folder.REMEMBERED, model_folder.GIVEN_PAIRS)
 
 Fit = Callable[[float], Mapping[str, Any]]  # measured seconds per update -> options
 

@@ -1,0 +1,1 @@
+"""The tools of agents: a server of the Model Context Protocol."""

@@ -1,0 +1,1 @@
+"""Pairs from tables: Python objects and Parquet files."""
