@@ -1,9 +1,11 @@
 """Models to export, and other programs that run the exports."""
 
 import json
+import os
 import struct
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,9 @@ from transduce.decoding.translator import Translator
 from transduce.decoding.types import PLAIN_SEARCH
 from transduce.model.build import build
 from transduce.model.transformer import Transformer
+from transduce.system.files import write_folder
 from transduce.text.pairs import Origin, Pair
-from transduce.wings.export import graph
+from transduce.wings.export import graph, runtime, web
 from transduce.wings.export.onnx_engine import DECODER, ENCODER, OnnxEngine
 from transduce.wings.export.parity import Output
 from transduce.wings.formats import Format, refuse
@@ -246,3 +249,32 @@ def marians(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return folder if folder.exists() else make_marian(folder, **MARIANS[name])
 
     return get
+
+
+def real_runtime() -> Path:
+    """The folder of onnxruntime-web that TEST_ONNXRUNTIME names; the test is skipped without it."""
+    if folder := os.environ.get("TEST_ONNXRUNTIME"):
+        return Path(folder)
+    pytest.skip("the page's runtime is needed: TEST_ONNXRUNTIME=FOLDER of onnxruntime-web")
+
+
+def make_site(model: Path, folder: Path) -> None:
+    """Export a model for the web without comparing it, since so small models lose BLEU by chance."""
+    with write_folder(folder) as aside:
+        runtime.add_runtime(aside, real_runtime())
+        web.write(model_folder.load(model), aside, "int8")
+
+
+@pytest.fixture
+def small_runtime(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """A folder that takes the place of onnxruntime-web, for tests that don't run the page; also in node_modules."""
+    folder = tmp_path_factory.mktemp("project")
+    place = folder / "node_modules" / "onnxruntime-web" / "dist"
+    place.mkdir(parents=True)
+    for name in runtime.RUNTIME_FILES:
+        (place / name).write_bytes(name.encode())
+        monkeypatch.setitem(runtime.RUNTIME_FILES, name, sha256(name.encode()).hexdigest())
+    monkeypatch.chdir(folder)
+    return place

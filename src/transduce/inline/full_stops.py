@@ -92,14 +92,14 @@ def role(text: str, place: int, language: str) -> str:
     if not behind:
         is_paragraph = text.startswith(" §", place + 1)
         return "," if is_paragraph else "." if text[place + 1].isspace() else " "
-    kinds = _kinds(language)
+    kinds = kinds_of_words(language)
     words = ["", "", *WORD_PART.findall(text[max(0, place - FAR) : place])]
     joined = ["".join(words[first:]) for first in (-4, -3, -2) if "." in words[-2]]  # "z." and "B"
     word = next((name for name in joined if name.lower() in kinds), words[-1])
     fields = [word, behind[1], behind[2], *words[-2:-4:-1], language, category(text[0])]
     for field in (0, 1, 3):
         fields[field] = _described(fields[field], kinds)
-    marks, pattern = _roles()
+    marks, pattern = patterns_of_roles()
     line = pattern.match("\t".join(fields))
     return marks[line.lastindex - 1] if line and line.lastindex else "."
 
@@ -110,7 +110,7 @@ def _described(word: str, kinds: dict[str, str]) -> str:
 
 
 @lru_cache
-def _roles() -> tuple[str, re.Pattern[str]]:
+def patterns_of_roles() -> tuple[str, re.Pattern[str]]:
     """The marks of the lines of `ROLES`, and a pattern with a group for each line."""
     marks, patterns = zip(*re.findall("(?m)^([,?.]) (.+)$", ROLES), strict=True)
     pattern = "|".join(f"({pattern})" for pattern in patterns)
@@ -120,7 +120,7 @@ def _roles() -> tuple[str, re.Pattern[str]]:
 
 
 @lru_cache
-def _kinds(language: str) -> dict[str, str]:
+def kinds_of_words(language: str) -> dict[str, str]:
     """The kinds of a language's words, each kind followed by a comma."""
     kinds: dict[str, str] = {}
     table = files("transduce.inline").joinpath("abbreviations.txt").read_text("utf-8")

@@ -11,28 +11,35 @@ from transduce.text.tree_symbols import are_of_trees
 
 # The file in a model folder whose two sides share one SentencePiece model.
 JOINT_VOCABULARY = "tokenizer.model"
-Format = Literal["ctranslate2", "argos", "huggingface", "onnx", "marian"]
+IMPORTED_PIECES = "tokenizer.pieces.json"
+Format = Literal["ctranslate2", "argos", "huggingface", "onnx", "marian", "web"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 MAX_POSITIONS = 4096  # maximum length for converted models with unlimited positions
 
 ZERO = (0,)
-NOT_SHIFTED = ("sinusoidal", "learned", "rotary")
+YES = (True,)
+NO = (False,)
+SCALED, PRODUCTS = ("scaled",), ("scaled", "dot")
+POST = ("post",)
+UNGATED, SIMPLE = ("relu", "gelu", "silu"), ("relu", "silu")
+SINUSOIDAL, NOT_SHIFTED = ("sinusoidal",), ("sinusoidal", "learned", "rotary")
 VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that each of FORMATS supports; None: all
-    #                          ctranslate2       argos             huggingface       onnx             marian
-    "model.kind":              5 * [("transformer",)],
-    "model.attention":         [("scaled",),     ("scaled",),      ("scaled",),      ("scaled", "dot"), ("scaled",)],
-    "model.d_k":               [ZERO,            ZERO,             ZERO,             None,            ZERO],
-    "model.d_v":               [ZERO,            ZERO,             ZERO,             None,            ZERO],
-    "model.norm":              [None,            None,             ("post",),        None,            ("post",)],
-    "model.embedding_norm":    [None,            None,             (False,),         (False,),        (False,)],
-    "model.target_tag":        [None,            None,             (False,),         (False,),        (False,)],
-    "model.activation":        [None,            None,             ("relu", "gelu", "silu"), None,    ("relu", "silu")],
-    "model.num_kv_heads":      [None,            None,             ZERO,             None,            ZERO],
-    "model.rms_norm":          [None,            None,             (False,),         None,            (False,)],
-    "model.bias":              [None,            None,             (True,),          None,            (True,)],
-    "model.source_vocab_size": [None,            ZERO,             None,             None,            None],
-    "model.positions":         [None,            None,             ("sinusoidal",),  NOT_SHIFTED,     ("t2t",)],
-    "model.zero_start":        [None,            None,             (False,),         (False,),        (True,)],
+    #                          ctranslate2  argos    huggingface  onnx         marian    web
+    "model.kind":              6 * [("transformer",)],
+    "model.attention":         [SCALED,     SCALED,  SCALED,      PRODUCTS,    SCALED,   PRODUCTS],
+    "model.d_k":               [ZERO,       ZERO,    ZERO,        None,        ZERO,     None],
+    "model.d_v":               [ZERO,       ZERO,    ZERO,        None,        ZERO,     None],
+    "model.norm":              [None,       None,    POST,        None,        POST,     None],
+    "model.embedding_norm":    [None,       None,    NO,          NO,          NO,       NO],
+    "model.target_tag":        [None,       None,    NO,          NO,          NO,       NO],
+    "model.activation":        [None,       None,    UNGATED,      None,        SIMPLE,   None],
+    "model.num_kv_heads":      [None,       None,    ZERO,        None,        ZERO,     None],
+    "model.rms_norm":          [None,       None,    NO,          None,        NO,       None],
+    "model.bias":              [None,       None,    YES,         None,        YES,      None],
+    "model.source_vocab_size": [None,       ZERO,    None,        None,        None,     None],
+    "model.positions":         [None,       None,    SINUSOIDAL,  NOT_SHIFTED, ("t2t",), NOT_SHIFTED],
+    "model.zero_start":        [None,       None,    NO,          NO,          YES,      NO],
+    "data.symbols":            [None,       None,    None,        None,        None,     NO],
 }  # fmt: skip
 MARIAN_OPTIONS = "it needs a model trained with model.positions=t2t and model.zero_start=true"
 REASONS_BY_OPTION = {
@@ -74,6 +81,8 @@ def refuse(form: Format, folder: Path, config: RunConfig) -> Refusal | None:
         return Refusal(
             "a package has one direction", Hint.about("Choose one, such as en-de.", "direction")
         )
+    if form == "web" and (folder / IMPORTED_PIECES).exists():
+        return Refusal("its page can't read imported vocabularies")
     if form == "argos" and not (vocabulary := folder / JOINT_VOCABULARY).exists():
         return Refusal(
             f"it needs one SentencePiece model for both languages, but {vocabulary} is missing"

@@ -1,5 +1,5 @@
 """Fixtures for the tests in this folder."""
 
-from exports import marians, models
+from exports import marians, models, small_runtime
 
-__all__ = ["marians", "models"]
+__all__ = ["marians", "models", "small_runtime"]

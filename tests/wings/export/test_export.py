@@ -42,6 +42,7 @@ FAST = [("onnx", "gelu and a bias")]  # the only graph with an error function
             form, name, marks=[pytest.mark.slow] * (name in ALIKE and (form, name) not in FAST)
         )
         for form in FORMATS
+        if form != "web"  # stores weights in 8 bits
         for name in MODELS
     ],
 )
@@ -69,23 +70,23 @@ def test_refused_formats_match_the_documented_table(models):
         name: [form for form in FORMATS if not refused(form, models(name, updates=0))]
         for name in MODELS
     }
-    everything = ["ctranslate2", "argos", "huggingface", "onnx"]
+    everything = ["ctranslate2", "argos", "huggingface", "onnx", "web"]
     assert found == {
         "post": everything,
         "blocks": everything,
         "silu": everything,
         "gelu and a bias": everything,
-        "separate": ["ctranslate2", "huggingface", "onnx"],
+        "separate": ["ctranslate2", "huggingface", "onnx", "web"],
         "marian": ["ctranslate2", "argos", "marian"],
         "separate marian": ["ctranslate2", "marian"],
         "placeholder tokens": everything,
-        "separate placeholder tokens": ["ctranslate2", "huggingface", "onnx"],
-        "pre": ["ctranslate2", "argos", "onnx"],
-        "learned": ["ctranslate2", "argos", "onnx"],
-        "dot": ["onnx"],
+        "separate placeholder tokens": ["ctranslate2", "huggingface", "onnx", "web"],
+        "pre": ["ctranslate2", "argos", "onnx", "web"],
+        "learned": ["ctranslate2", "argos", "onnx", "web"],
+        "dot": ["onnx", "web"],
         "separate symbols": ["ctranslate2", "huggingface", "onnx"],
         **{
-            name: ["ctranslate2", "argos", "onnx"]
+            name: ["ctranslate2", "argos", "onnx", "web"]
             for name in ("rotary", "swiglu", "shared keys", "rms", "no biases", "modern")
         },
     }

@@ -18,6 +18,7 @@ def export(
     compute_type: str = "float32",
     valid: Files = (),
     direction: str = "",
+    onnxruntime: Path | None = None,
 ) -> None:
     """Convert a model to another program's format, and compare the translations of the model and the export.
 
@@ -27,8 +28,9 @@ def export(
     Args:
         model: A model folder.
         to: The format: ctranslate2 (with SentencePiece), argos (a package for Argos Translate and LibreTranslate),
-            huggingface (a Marian model for transformers), onnx or marian.
+            huggingface (a Marian model for transformers), onnx, marian or web (a page that translates in the browser).
         out: The folder to write.
+        onnxruntime: For web, a folder with the npm package onnxruntime-web; by default from node_modules or by npm.
         compute_type: Number type for ctranslate2 and argos: float32, int8, int8_float32, int16, float16 or bfloat16.
         direction: For argos, the direction of a multilingual model, such as en-de; a package has one direction.
         valid: Text for the comparison: two text files or one bilingual file; by default text held out from training.
@@ -39,7 +41,7 @@ def export(
 
     began = time.monotonic()
     data = in_direction(model_folder.read_config(model), direction).data
-    parity = run(model, to, out, compute_type, pairs_in(valid, data), direction)
+    parity = run(model, to, out, compute_type, pairs_in(valid, data), direction, onnxruntime)
     for line in report(parity, FORMS[to].title):
         print(line)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())

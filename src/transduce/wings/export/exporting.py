@@ -14,9 +14,10 @@ from transduce.system.files import MANIFEST, verify, write_folder
 from transduce.text.languages import Direction
 from transduce.text.pairs import Pair, first_of_each_direction
 from transduce.training.card import card
-from transduce.wings.export import argos, ctranslate2, huggingface, marian_files, onnx
+from transduce.wings.export import argos, ctranslate2, huggingface, marian_files, onnx, web
 from transduce.wings.export.parity import MAX_COMPARED_SENTENCES, Parity, Runner, check_parity
 from transduce.wings.export.readme import fill
+from transduce.wings.export.runtime import add_runtime
 from transduce.wings.formats import Format, formats, refuse
 from transduce.wings.phrasebook.examples import held_out
 
@@ -31,6 +32,7 @@ class Form(NamedTuple):
     open_runner: Callable[[Path], Runner | None]  # None: the other program is not installed
     usage: Callable[[Bundle], str]  # Markdown
     quantises: bool = False  # supports compute types other than float32
+    weights: str = ""  # the only compute type, if it is not float32
 
 
 FORMS: dict[Format, Form] = {
@@ -49,6 +51,7 @@ FORMS: dict[Format, Form] = {
     ),
     "onnx": Form("ONNX Runtime", onnx.write, onnx.open_runner, onnx.usage),
     "marian": Form("Marian", marian_files.write, marian_files.open_runner, marian_files.usage),
+    "web": Form("the web page", web.write, web.open_runner, web.usage, weights=onnx.INT8),
 }
 
 
@@ -59,21 +62,25 @@ def export(
     compute_type: str = FLOAT32,
     pairs: Sequence[Pair] = (),
     direction: str = "",
+    runtime: Path | None = None,
 ) -> Parity | None:
     """Export a model to the new folder `out`, and compare the translations of the model and the export.
 
     Without `pairs`, the comparison uses text held out from training. `direction`, such as en-de, chooses one of a
-    multilingual model. Returns None if the other program is not installed. Raises UserError if the model can't be
-    exported or if the translations differ.
+    multilingual model. `runtime` is a folder with the npm package onnxruntime-web, for "web". Returns None if the
+    other program is not installed. Raises UserError if the model can't be exported or if the translations differ.
     """
     config = in_direction(model_folder.read_config(folder), direction)
     _check(folder, config, form, compute_type)
     other = FORMS[form]
+    compute_type = other.weights or compute_type
     with write_folder(
         out, model_folder.describe(folder).size if compute_type == FLOAT32 else 0
     ) as aside:
         verify(folder, hashes=True, but=(model_folder.CARD,))
         model = model_folder.load(folder)._replace(config=config)
+        if form == "web":
+            add_runtime(aside, runtime)
         other.write(model, aside, compute_type)
         given = first_of_each_direction(pairs, MAX_COMPARED_SENTENCES)
         sentences = given or held_out(model, MAX_COMPARED_SENTENCES)
@@ -136,10 +143,10 @@ def _check(folder: Path, config: RunConfig, form: Format, compute_type: str) -> 
             f"{folder} can't be exported to {form}: {why.reason}.",
             why.hint or (Hint(f"Choose another format: {', '.join(others)}.") if others else None),
         )
-    if compute_type != FLOAT32 and not FORMS[form].quantises:
+    if compute_type not in (FLOAT32, FORMS[form].weights) and not FORMS[form].quantises:
         others = [each for each in formats(folder, config) if FORMS[each].quantises]
         raise UserError(
-            f"{form} is written in {FLOAT32} only.",
+            f"{form} is written in {FORMS[form].weights or FLOAT32} only.",
             Hint(f"For other compute types, use {' or '.join(others)}.")
             if others
             else Hint.about(f"Export in {FLOAT32}.", "compute_type"),

@@ -24,6 +24,7 @@ from transduce.model.transformer import (
     Transformer,
 )
 from transduce.wings.export.onnx_engine import (
+    ATTENTION,
     LOG_PROBS,
     MASK,
     SOURCE_INPUT,
@@ -33,20 +34,23 @@ from transduce.wings.export.onnx_engine import (
 )
 
 OPSET, IR_VERSION = 17, 8  # opset 17 is the first with LayerNormalization; newer runtimes read both
+MAX_BYTE = 127  # 8 bits hold the numbers from -127 to 127
 MAX_WEIGHT_BYTES = 2**31 - 2**20  # maximum size of the weights in a graph
 
 
 class Graph:
     """An ONNX graph under construction, with methods that take and return names of tensors."""
 
-    def __init__(self, config: ModelConfig):
-        """Raises ImportError if onnx is not installed."""
+    def __init__(self, config: ModelConfig, *, in_bytes: bool = False):
+        """`in_bytes`: store each matrix in 8 bits. Raises ImportError if onnx is not installed."""
         import onnx
 
         self.config = config
+        self._in_bytes = in_bytes
         self._onnx = onnx
         self._nodes: list[Any] = []
         self._weights: dict[str, Any] = {}
+        self._matrices: dict[str, str] = {}  # of weights in 8 bits, as floats
         # Kept so that their addresses, which identify weights, aren't reused.
         self._alive: list[Tensor] = []
         # Sines and cosines (t, d_k / 2, 1) of rotary positions.
@@ -73,6 +77,24 @@ class Graph:
         if key not in self._weights:
             self._weights[key] = self._onnx.numpy_helper.from_array(array, key)
         return key
+
+    def matrix(self, value: Tensor) -> str:
+        """Add a matrix (rows, columns) and return its name; in 8 bits, each row has its own scale.
+
+        A runtime computes the floats once, since `Cast` and `Mul` of constants are constants.
+        """
+        key = self.weight(value)
+        if not self._in_bytes:
+            return key
+        if key not in self._matrices:
+            rows = value.detach().float().cpu()
+            scale = rows.abs().amax(dim=1, keepdim=True).clamp_min(1e-12) / MAX_BYTE
+            self._weights[key] = self._onnx.numpy_helper.from_array(
+                (rows / scale).round().to(torch.int8).numpy(), key
+            )
+            floats = self.add("Cast", key, to=self._onnx.TensorProto.FLOAT)
+            self._matrices[key] = self.add("Mul", floats, self.weight(scale))
+        return self._matrices[key]
 
     def serialised(self, inputs: list[Any], outputs: list[Any]) -> bytes:
         """The graph as the content of an .onnx file; raises ValueError if the weights exceed 2 GiB."""
@@ -123,7 +145,7 @@ class Graph:
         """Apply a linear layer: (…, in) -> (…, out)."""
         assert isinstance(layer, nn.Linear)
         product = self.add(
-            "MatMul", x, self.add("Transpose", self.weight(layer.weight), perm=[1, 0])
+            "MatMul", x, self.add("Transpose", self.matrix(layer.weight), perm=[1, 0])
         )
         return product if layer.bias is None else self.add("Add", product, self.weight(layer.bias))
 
@@ -150,14 +172,14 @@ class Graph:
         self, tokens: str, embedding: Embedding, start: str, length: str, positions: nn.Module
     ) -> str:
         """Embed tokens (r, t) -> (r, t, d_model); `start` is the position of the first token."""
-        vectors = self.add("Gather", self.weight(embedding.weight), tokens)
+        vectors = self.add("Gather", self.matrix(embedding.weight), tokens)
         scaled = self.add("Mul", vectors, self.weight(embedding.scale))
         indices = self.add(
             "Range", start, self.add("Add", start, length), self.add("Squeeze", self.weight([1]))
         )
         if isinstance(positions, LearnedPositions):
             return self.add(
-                "Add", scaled, self.add("Gather", self.weight(positions.weight), indices)
+                "Add", scaled, self.add("Gather", self.matrix(positions.weight), indices)
             )
         if isinstance(positions, NoPositions):
             self._rotation = self._waves(
@@ -223,9 +245,18 @@ class Graph:
         return [self._rotated(keys, attention), values]
 
     def attend(
-        self, x: str, attention: MultiHeadAttention, keys: str, values: str, mask: str = ""
+        self,
+        x: str,
+        attention: MultiHeadAttention,
+        keys: str,
+        values: str,
+        mask: str = "",
+        mean: str = "",
     ) -> str:
-        """Attend from x (r, t, d_model) to keys and values (r, g, s, d) -> (r, t, d_model)."""
+        """Attend from x (r, t, d_model) to keys and values (r, g, s, d) -> (r, t, d_model).
+
+        `mean` names an output for the mean weights (r, t, s) of the heads.
+        """
         heads = attention.num_heads
         groups = attention.num_kv_heads
         d_k = attention.query.out_features // heads
@@ -238,7 +269,15 @@ class Graph:
         scores = self.add("MatMul", queries, self.add("Transpose", keys, perm=[0, 1, 3, 2]))
         if mask:
             scores = self.add("Where", mask, scores, self.weight(-math.inf))
-        read = self.add("MatMul", self.add("Softmax", scores, axis=-1), values)
+        weights = self.add("Softmax", scores, axis=-1)
+        if mean:
+            by_head = (
+                self.add("Reshape", weights, self.weight([0, heads, -1, 0]))
+                if groups < heads
+                else weights
+            )
+            self.add("ReduceMean", by_head, named=mean, axes=[1], keepdims=0)
+        read = self.add("MatMul", weights, values)
         if groups < heads:
             read = self.add("Reshape", read, self.weight([0, heads, -1, d_v]))
         joined = self.add(
@@ -247,28 +286,28 @@ class Graph:
         return self.linear(joined, attention.out)
 
     def attend_to_source(
-        self, x: str, attention: MultiHeadAttention, keys: str, values: str
+        self, x: str, attention: MultiHeadAttention, keys: str, values: str, mean: str = ""
     ) -> str:
         """Attend from the last token x (r, 1, d_model) to the keys and values of its sentence -> the same shape."""
         width = self.config.d_model
         sentences = self.add("Shape", MASK, end=1)
         shape = self.add("Concat", sentences, self.weight([-1, width]), axis=0)
-        y = self.attend(self.add("Reshape", x, shape), attention, keys, values, MASK)
+        y = self.attend(self.add("Reshape", x, shape), attention, keys, values, MASK, mean)
         return self.add("Reshape", y, self.weight([-1, 1, width]))
 
     def log_probs(self, x: str, model: Transformer) -> None:
         """Compute LOG_PROBS (r, v) from the output of the last layer, x (r, 1, d_model)."""
         x = self.add("Squeeze", self.norm(x, model.decoder_norm), self.weight([1]))
-        projection = self.add("Transpose", self.weight(model.embedding.weight), perm=[1, 0])
+        projection = self.add("Transpose", self.matrix(model.embedding.weight), perm=[1, 0])
         logits = self.add("MatMul", x, projection)
         if model.output_bias is not None:
             logits = self.add("Add", logits, self.weight(model.output_bias))
         self.add("LogSoftmax", logits, named=LOG_PROBS, axis=-1)
 
 
-def encoder(model: Transformer, config: ModelConfig) -> bytes:
-    """The content of encoder.onnx."""
-    graph = Graph(config)
+def encoder(model: Transformer, config: ModelConfig, *, in_bytes: bool = False) -> bytes:
+    """The content of encoder.onnx; with `in_bytes`, its matrices are stored in 8 bits."""
+    graph = Graph(config, in_bytes=in_bytes)
     real = graph.add("Not", graph.add("Equal", SOURCE_INPUT, graph.weight([PAD])))
     mask = graph.add("Unsqueeze", real, graph.weight([1, 2]), named=MASK)
     length = graph.add("Squeeze", graph.add("Shape", SOURCE_INPUT, start=1))
@@ -304,9 +343,19 @@ def encoder(model: Transformer, config: ModelConfig) -> bytes:
     return graph.serialised([graph.tensor(SOURCE_INPUT, "INT64", "b", "s")], graph.memory(model))
 
 
-def decoder(model: Transformer, config: ModelConfig) -> bytes:
-    """The content of decoder.onnx, the graph of one decoding step."""
-    graph = Graph(config)
+def decoder(
+    model: Transformer,
+    config: ModelConfig,
+    *,
+    in_bytes: bool = False,
+    alignment_layer: int | None = None,
+) -> bytes:
+    """The content of decoder.onnx, the graph of one decoding step; with `in_bytes`, its matrices are stored in 8 bits.
+
+    `alignment_layer` is the layer whose attention to the source becomes the output ATTENTION (b, r / b, s).
+    """
+    graph = Graph(config, in_bytes=in_bytes)
+    layers = iter(range(config.num_decoder_layers))
     memory = iter(cache_names(config.num_decoder_layers, "source_"))
     states = cache_names(config.num_decoder_layers)
     state = iter(states)
@@ -325,7 +374,8 @@ def decoder(model: Transformer, config: ModelConfig) -> bytes:
         )
 
     def to_source(x: str, attention: MultiHeadAttention) -> str:
-        return graph.attend_to_source(x, attention, next(memory), next(memory))
+        mean = ATTENTION if next(layers) == alignment_layer else ""
+        return graph.attend_to_source(x, attention, next(memory), next(memory), mean)
 
     def decode(x: str, layer: DecoderLayer) -> str:
         x = graph.residual(x, layer.residual[0], lambda x: to_self(x, layer.attention))
@@ -340,6 +390,8 @@ def decoder(model: Transformer, config: ModelConfig) -> bytes:
     attentions = [layer.attention for layer in _decoder(model)]
     log_probs = graph.tensor(LOG_PROBS, "FLOAT", "r", config.vocab_size)
     outputs = [log_probs, *graph.caches(map(after, states), attentions, "r", "t + 1")]
+    if alignment_layer is not None:
+        outputs.append(graph.tensor(ATTENTION, "FLOAT", "b", "r / b", "s"))
     before = graph.caches(states, attentions, "r", "t")
     return graph.serialised(
         [graph.tensor(TOKENS, "INT64", "r"), *graph.memory(model), *before], outputs

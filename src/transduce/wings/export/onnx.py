@@ -24,6 +24,8 @@ from transduce.wings.export.onnx_engine import DECODER, ENCODER, OnnxEngine
 from transduce.wings.export.parity import Output, Runner, greedy
 from transduce.wings.export.readme import about_tags, fill
 
+INT8 = "int8"
+
 
 def usage(model: Bundle) -> str:
     """The Markdown text that explains how to use the folder."""
@@ -42,15 +44,24 @@ def usage(model: Bundle) -> str:
     return f"{text}\n{example}"
 
 
-def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG001
-    """Write the folder's files; raises UserError if onnx is not installed or a graph exceeds 2 GiB."""
+def write(
+    model: Bundle, folder: Path, compute_type: str, *, alignment_layer: int | None = None
+) -> None:
+    """Write the folder's files; raises UserError if onnx is not installed or a graph exceeds 2 GiB.
+
+    With the compute type INT8, matrices are stored in 8 bits. `alignment_layer`: see `graph.decoder`.
+    """
     network = model.model
     config = model.config.model
     assert isinstance(network, Transformer)
+    in_bytes = compute_type == INT8
     try:
         with needing("export", "This export"):
-            (folder / ENCODER).write_bytes(graph.encoder(network, config))
-            (folder / DECODER).write_bytes(graph.decoder(network, config))
+            (folder / ENCODER).write_bytes(graph.encoder(network, config, in_bytes=in_bytes))
+            decoder = graph.decoder(
+                network, config, in_bytes=in_bytes, alignment_layer=alignment_layer
+            )
+            (folder / DECODER).write_bytes(decoder)
     except ValueError as error:
         raise UserError(f"The model can't be written as ONNX: {error}.") from None
     model.tokenizer.save(folder)

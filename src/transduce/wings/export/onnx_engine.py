@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 SOURCE_INPUT, TOKENS, MASK, LOG_PROBS = "source", "tokens", "mask", "log_probs"
+ATTENTION = "attention"  # only of exports for the web, whose page aligns words
 MIN_SOURCE_TOKENS = 512  # minimum size of a request; see `OnnxEngine.budget`
 
 Arrays = dict[str, NDArray[Any]]

@@ -208,7 +208,7 @@ def _check_bleu(
             "Nothing was written, since the export translates worse: BLEU "
             f"{bleu.second.value:.2f} instead of {bleu.first.value:.2f} on "
             f"{len(pairs):,} sentences ({_test(bleu)}).",
-            "Export in float32.",
+            "Export in float32, or to a format that has it.",
             "compute_type",
         )
     return bleu
