@@ -49,6 +49,10 @@ KINDS = {
     "bytenet": replace(
         SMALL, kind="bytenet", num_encoder_layers=6, num_decoder_layers=7, source_vocab_size=10
     ),
+    "deep_att": replace(SMALL, kind="deep_att", source_vocab_size=10),
+    "deep_att, shallow": replace(
+        SMALL, kind="deep_att", num_encoder_layers=1, num_decoder_layers=1
+    ),
     "learned": replace(SMALL, positions="learned", max_positions=8),
     "heads": replace(SMALL, d_k=3, d_v=5),
     "separate": replace(SMALL, source_vocab_size=11, num_encoder_layers=1),

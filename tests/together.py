@@ -47,6 +47,7 @@ MODELS = {
     "recurrent": replace(MODEL, kind="recurrent"),
     "convolutional": replace(MODEL, kind="convolutional"),
     "bytenet": replace(MODEL, kind="bytenet"),
+    "deep_att": replace(MODEL, kind="deep_att"),
 }
 TRAIN = TrainConfig(steps=20, warmup=10, clip_norm=100.0)
 # Micro-batches: all remainders of 2 and 3.

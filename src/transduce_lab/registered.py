@@ -7,6 +7,7 @@ FAMILIES = {
     "recurrent": Family("transduce_lab.families.recurrent:Recurrent", ("attention",)),
     "convolutional": Family("transduce_lab.families.convolutional:Convolutional", ("positions",)),
     "bytenet": Family("transduce_lab.families.bytenet:ByteNet"),
+    "deep_att": Family("transduce_lab.families.deep_att:DeepAtt"),
 }
 ATTENTIONS = {"additive": "transduce_lab.families.additive:additive_attention"}
 PARTS = {

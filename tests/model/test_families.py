@@ -54,6 +54,7 @@ FAMILIES = {
         "model.gate_noise=true",
     ],
     "bytenet": ["model.kind=bytenet", "model.num_encoder_layers=5", "model.num_decoder_layers=5"],
+    "deep_att": ["model.kind=deep_att"],
 }
 SHAPE = [
     "data.vocab_size=320",

@@ -36,6 +36,7 @@ KINDS = {
     "convolutional": replace(WIDE, kind="convolutional"),
     "separable": with_options(WIDE, kind="convolutional", separable=True),
     "bytenet": replace(WIDE, kind="bytenet"),
+    "deep_att": replace(WIDE, kind="deep_att"),
 }
 METHODS = ("xavier", "t2t", "fairseq")
 
@@ -124,7 +125,7 @@ def test_every_transformer_can_begin_with_every_method(method):
     assert model(tokens, tokens).isfinite().all()
 
 
-@pytest.mark.parametrize("kind", ["recurrent", "convolutional", "bytenet"])
+@pytest.mark.parametrize("kind", ["recurrent", "convolutional", "bytenet", "deep_att"])
 def test_other_families_refuse_the_initialisations_of_transformers(kind):
     with pytest.raises(
         UserError, match=rf"model\.init is for models of the kind transformer, not {kind}"

@@ -25,6 +25,7 @@ def test_recording_attention_changes_no_output(kind):
         "transformer": len(model.encoder) + 2 * len(model.decoder),
         "recurrent": TGT.size(1),
         "bytenet": 0,
+        "deep_att": TGT.size(1),
     }
     assert len(record.attention) == uses.get(KINDS[kind].kind, len(model.decoder))
     for kept in record.attention:
