@@ -50,7 +50,7 @@ def test_everything_needs_a_key_but_the_page_and_health(
     with client(app) as asking:
         seen = set()
         for route in app.app.routes:
-            path = route.path.format(kept="x")
+            path = re.sub("{.*?}", "x", route.path)
             for method in route.methods:
                 status = asking.request(method, path).status_code
                 assert (status == 401) == (path not in free), (method, path, status)

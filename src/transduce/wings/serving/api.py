@@ -30,6 +30,7 @@ from transduce.wings.serving.idle_learning import IdleLearner
 from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.languages import codes
 from transduce.wings.serving.limits import Limits
+from transduce.wings.serving.openai import OPENAI, add_openai
 from transduce.wings.serving.page_routes import add_page
 from transduce.wings.serving.payload import (
     FORM,
@@ -42,7 +43,7 @@ from transduce.wings.serving.payload import (
     Upload,
     validate,
 )
-from transduce.wings.serving.protocols import Protocol, protocol_of
+from transduce.wings.serving.protocols import protocol_of
 from transduce.wings.serving.requests import (
     MODEL_HEADER,
     Wanted,
@@ -59,7 +60,7 @@ from transduce.wings.serving.requests import (
 from transduce.wings.serving.service import AUTO, Order, Service, read_page
 from transduce.wings.serving.store import ModelStore
 
-PROTOCOLS: tuple[Protocol, ...] = ()  # beside LibreTranslate's
+PROTOCOLS = (OPENAI,)  # beside LibreTranslate's
 
 # Schemas for the description of the API.
 STRING: JsonObject = {"type": "string"}
@@ -127,6 +128,7 @@ def application(
         _add_suggestions(app, service, corrections)
     _add_documents(app, service, Downloads(limits.documents, limits.document_seconds))
     _add_facts(app, service, keys, limits)
+    add_openai(app, service)
     checked = AccessControl(
         app, service, keys, {"/health", *add_page(app)}, local, proxied, origins, PROTOCOLS
     )
@@ -136,7 +138,7 @@ def application(
         checked,
         allow_origins=origins,
         allow_methods=["GET", "POST"],
-        allow_headers=["Authorization", "X-API-Key", MODEL_HEADER],
+        allow_headers=["*"],  # OpenAI's client sends a dozen of its own
         expose_headers=[MODEL_HEADER, "Retry-After", "Content-Disposition"],
     )
 

@@ -156,17 +156,19 @@ def _present(fields: JsonObject) -> JsonObject:
 
 def check_limits(asked: Texts, texts: Sequence[str], limits: Limits) -> None:
     """Raise UserError if a request exceeds a limit."""
-    for what, count, limit in (
-        ("texts", len(texts), limits.texts),
-        ("alternatives", asked.alternatives, limits.alternatives),
-        ("hypotheses (beam_size)", asked.beam_size or 0, limits.beam_size),
-    ):
-        _check_count(what, count, limit)
-    check_characters("text", texts, limits.characters)
+    check_texts(texts, limits, asked.alternatives)
+    _check_count("hypotheses (beam_size)", asked.beam_size or 0, limits.beam_size)
     check_characters(
         "prefix or suffix", [*as_texts(asked.prefix), *as_texts(asked.suffix)], limits.characters
     )
     check_glossary(asked.glossary, limits)
+
+
+def check_texts(texts: Sequence[str], limits: Limits, alternatives: int = 0) -> None:
+    """Raise UserError if there are too many texts or alternatives, or a text is too long."""
+    _check_count("texts", len(texts), limits.texts)
+    _check_count("alternatives", alternatives, limits.alternatives)
+    check_characters("text", texts, limits.characters)
 
 
 def as_texts(field: str | list[str]) -> list[str]:
