@@ -112,23 +112,11 @@ _SUBTITLES = Format(
     parallel=f"{_DOCUMENTS}.parallel_documents:read_subtitle_pairs",
     document=f"{_DOCUMENTS}.subtitles:read_subtitles",
 )
-_JSON = f"{_DOCUMENTS}.json_messages"
-_KEYED = {  # files with texts of one language by keys
-    ".json": Format(parallel=f"{_JSON}:read_json_pairs", document=f"{_JSON}:read_json"),
-    ".arb": Format(parallel=f"{_JSON}:read_arb_pairs", document=f"{_JSON}:read_arb"),
-    ".xml": Format(
-        parallel=f"{_DOCUMENTS}.android:read_android_pairs",
-        document=f"{_DOCUMENTS}.android:read_android",
-    ),
-    ".strings": Format(
-        parallel=f"{_DOCUMENTS}.apple_strings:read_strings_pairs",
-        document=f"{_DOCUMENTS}.apple_strings:read_strings",
-    ),
-    ".properties": Format(
-        parallel=f"{_DOCUMENTS}.properties:read_property_pairs",
-        document=f"{_DOCUMENTS}.properties:read_properties",
-    ),
-}
+# Files with texts of one language by keys.
+_KEYED = Format(
+    parallel=f"{_DOCUMENTS}.keyed_files:read_keyed_pairs",
+    document=f"{_DOCUMENTS}.keyed_files:read_keyed",
+)
 FILE_FORMATS = {
     ".tsv": Format(_TSV),
     ".tab": Format(_TSV, plain=True),
@@ -148,7 +136,11 @@ FILE_FORMATS = {
     ".csv": Format(
         f"{_DOCUMENTS}.csv_tables:read_csv_pairs", document=f"{_DOCUMENTS}.csv_tables:read_csv"
     ),
-    **_KEYED,
+    ".xml": _KEYED,
+    ".strings": _KEYED,
+    ".json": _KEYED,
+    ".arb": _KEYED,
+    ".properties": _KEYED,
 }
 
 

@@ -50,7 +50,8 @@ def test_the_categories_of_the_target_language_are_added() -> None:
         (r"It\'s", "It's", "C'est", r"C\'est"),
         ("It&apos;s", "It&apos;s", "C&apos;est", r"C\&apos;est"),
         (r"a\nb", "a\nb", "c\nd", r"c\nd"),
-        ('" a "', " a ", " b ", '" b "'),
+        ('" a "', " a ", " b ", r"\u0020b\u0020"),
+        (r'"a  \"b"', 'a  "b', "b  a", r"b \u0020a"),
         (r"a\u0020", "a ", "b ", r"b\u0020"),
         (r"\u003cb", "&lt;b", "&lt;c", "&lt;c"),
         (" a\n  b ", "a b", "c d", " c d "),
@@ -120,7 +121,7 @@ def test_a_properties_file_in_latin_1_gets_escapes_for_other_characters() -> Non
 @pytest.mark.parametrize(
     ("name", "text", "error"),
     [
-        ("a.json", '{"a": }', "a.json:1: not valid JSON: Expecting value at column 7"),
+        ("a.json", '{"a": }', "a.json:1: not valid JSON: Expecting value: line 1 column 7"),
         ("a.json", "[1]", "a.json does not look like a file of texts. A .json file of texts is"),
         ("a.json", '{"name": "x", "dependencies": {}}', "does not look like a file of texts"),
         ("a.json", '{"a": [1, 2], "b": "x"}', "does not look like a file of texts"),
@@ -135,10 +136,14 @@ def test_a_properties_file_in_latin_1_gets_escapes_for_other_characters() -> Non
             "the document type declares entities",
         ),
         ("a.strings", '"a" = "b"\n"c"', 'a.strings:1: expected a comment or "key" = "value";'),
-        ("a.strings", "bplist00", "a.strings is a property list. Convert it"),
+        ("a.strings", "bplist00", "A property list can't be translated"),
         ("a.csv", "a,b\n1,2", "a.csv: no column is named 'en'. The first row has: 'a', 'b'."),
-        ("a.csv", "en\na,b", "a.csv:2: expected 1 columns, found 2. Put texts with ',' in quotes"),
-        ("a.csv", 'en,de\n"a,b', "a.csv:2: a quotation mark in this row has no partner."),
+        (
+            "a.csv",
+            "en\na,b",
+            "a.csv:2: this row has text beside quotation marks, or too many columns",
+        ),
+        ("a.csv", 'en,de\n"a,b', "a.csv:2: this row has text beside quotation marks"),
     ],
 )
 def test_other_content_is_refused(name: str, text: str, error: str) -> None:
@@ -200,5 +205,5 @@ def test_the_corpus_of_a_table_knows_its_lines(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no column is named 'de'\. The first row has: 'en', 'fr'"):
         list(read_pairs([str(path)], ("en", "de")))
     path.write_text('en,de\na,"b\n')
-    with pytest.raises(UserError, match=r"a.csv:2: this row is no valid CSV"):
+    with pytest.raises(UserError, match=r"a.csv:2: this row has text beside quotation marks"):
         list(read_pairs([str(path)], ("en", "de")))

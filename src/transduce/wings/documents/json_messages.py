@@ -1,29 +1,15 @@
 """Reads .json files of i18next, of Chrome's extensions and of other programs, and Flutter's .arb files."""
 
 import re
-from collections.abc import Iterator
-from itertools import chain
 
-from transduce.system.errors import UserError
-from transduce.text.formats import DocumentFile, TextPair
-from transduce.wings.documents.document import Document, Edit, check_language
-from transduce.wings.documents.json_tree import UNDERSTOOD, JsonFile, Node
-from transduce.wings.documents.keyed import (
-    OTHER,
-    Form,
-    KeyedFile,
-    Message,
-    Plural,
-    keyed_document,
-    pairs_by_key,
-)
+from transduce.text.formats import DocumentFile
+from transduce.wings.documents.document import Edit, check_language
+from transduce.wings.documents.json_tree import JsonFile, Node, not_texts
+from transduce.wings.documents.keyed import OTHER, Form, KeyedFile, Message, Plural
 from transduce.wings.documents.plurals import CLDR_ORDER
-from transduce.wings.documents.xml import indentation
 
 # i18next: the category of a plural at the end of a key.
-PLURAL_KEY = re.compile(
-    rf"(?P<base>.+?(?P<ordinal>_ordinal)?)_(?P<category>{'|'.join(CLDR_ORDER)})"
-)
+PLURAL_KEY = re.compile(rf"(?P<base>.+?)_(?P<category>{'|'.join(CLDR_ORDER)})", re.DOTALL)
 # Keys of files that hold no texts, such as package.json.
 CONFIGURATION_KEYS = frozenset(
     [
@@ -37,92 +23,52 @@ CONFIGURATION_KEYS = frozenset(
         "swagger",
     ]
 )
-MIN_SHARE_OF_STRINGS = 0.5
 
 
-def read_json(file: DocumentFile) -> Document:
-    """The texts of an object and of the objects in it; of Chrome's messages.json, only the messages."""
-    return keyed_document(file, _read_json(file))
-
-
-def read_json_pairs(source: str, target: str) -> Iterator[TextPair]:
-    """Pairs of the texts that have the same key in two .json files."""
-    return pairs_by_key(source, target, _read_json)
-
-
-def read_arb(file: DocumentFile) -> Document:
-    """The messages, without their descriptions; the file's locale becomes the target language."""
-    return keyed_document(file, _read_arb(file))
-
-
-def read_arb_pairs(source: str, target: str) -> Iterator[TextPair]:
-    """Pairs of the messages that have the same key in two .arb files."""
-    return pairs_by_key(source, target, _read_arb)
-
-
-def _read_json(file: DocumentFile) -> KeyedFile:
+def read_json(file: DocumentFile) -> KeyedFile:
+    """The strings of an object and of the objects in it; of Chrome's messages.json, only the messages."""
     parsed = JsonFile(file)
-    members = parsed.root.children or {}
-    of_chrome = [child.at("message") for child in members.values()]
-    if members and all(node and node.text is not None for node in of_chrome):
-        named = zip(members, of_chrome, strict=True)
-        messages: list[Message | Plural] = [
-            parsed.message(key, node) for key, node in named if node
-        ]
-    else:
-        _refuse_data(parsed)
-        messages = list(
-            chain.from_iterable(_messages(parsed, *each) for each in parsed.containers())
-        )
+    root, *others = parsed.nodes
+    of_chrome = [node.at("message") for node in root.children.values()]
+    spoken = [node for node in of_chrome if node and node.text is not None]
+    if len(spoken) < len(of_chrome) or not spoken:
+        spoken = [node for node in others if node.text is not None]
+        if CONFIGURATION_KEYS & {*root.children} or parsed.num_values > len(spoken):
+            raise not_texts(file.name)
+    plurals: dict[str, dict[str, Form]] = {}
+    messages = list[Message | Plural]()
+    for node in spoken:
+        message = parsed.message(node)
+        plural = PLURAL_KEY.fullmatch(node.path)
+        if plural and node.key[1]:
+            end = node.key[1] - 1
+            span = (end - len(plural["category"]), end)
+            forms = plurals.setdefault(plural["base"], {})
+            forms[plural["category"]] = Form(message, node.key[0], node.end, span)
+        else:
+            messages.append(message)
+    for base, forms in plurals.items():
+        if OTHER in forms and len(forms) > 1:
+            separator = f",{parsed.before(forms[OTHER].begin)}"
+            messages.append(Plural(forms, separator, base.endswith("_ordinal")))
+        else:
+            messages += [form.message for form in forms.values()]
     return KeyedFile(parsed.content, parsed.codec, messages)
 
 
-def _refuse_data(parsed: JsonFile) -> None:
-    """Raise UserError for JSON that does not hold texts."""
-    strings = 0
-    values = 0
-    for _, node in parsed.containers():
-        values += node.values
-        strings += sum(child.text is not None for child in (node.children or {}).values())
-    is_configuration = CONFIGURATION_KEYS & {*(parsed.root.children or ())}
-    if is_configuration or strings < MIN_SHARE_OF_STRINGS * (strings + values):
-        raise UserError(f"{parsed.name} does not look like a file of texts.", UNDERSTOOD)
-
-
-def _messages(parsed: JsonFile, path: str, node: Node) -> Iterator[Message | Plural]:
-    """The messages of an object or an array, without those of the objects and arrays in it."""
-    plurals: dict[str, dict[str, Form]] = {}
-    for key, child in (node.children or {}).items():
-        if child.text is None:
-            continue
-        message = parsed.message(f"{path}{key}", child)
-        if not node.is_array and (plural := PLURAL_KEY.fullmatch(key)):
-            end = child.key[1] - 1
-            span = (end - len(plural["category"]), end)
-            form = Form(message, child.key[0], child.end, span)
-            plurals.setdefault(plural["base"], {})[plural["category"]] = form
-        else:
-            yield message
-    for base, forms in plurals.items():
-        if OTHER in forms and len(forms) > 1:
-            separator = f",{indentation(parsed.content, forms[OTHER].begin)}"
-            yield Plural(forms, separator, ordinal=base.endswith("_ordinal"))
-        else:
-            yield from (form.message for form in forms.values())
-
-
-def _read_arb(file: DocumentFile) -> KeyedFile:
+def read_arb(file: DocumentFile) -> KeyedFile:
+    """The messages, without their descriptions; the file's locale becomes the target language."""
     parsed = JsonFile(file)
-    members = parsed.root.children or {}
+    members = parsed.nodes[0].children
     messages = [
-        parsed.message(key, node)
+        parsed.message(node)
         for key, node in members.items()
         if node.text is not None and not key.startswith("@")
     ]
-    locale = members.get("@@locale")
     completions = list[Edit]()
+    locale: Node | None = members.get("@@locale")
     if locale and locale.text and file.target:
         check_language(file.name, "from", locale.text, file.source)
-        code = file.target.replace("-", "_")
-        completions.append(Edit(locale.begin, locale.end, parsed.quoted(code)))
+        code = parsed.quoted(file.target.replace("-", "_"))
+        completions.append(Edit(locale.begin, locale.end, code))
     return KeyedFile(parsed.content, parsed.codec, messages, tuple(completions))
