@@ -101,6 +101,7 @@ OPTIONAL = {
     "starlette",
     "transformers",
     "uvicorn",
+    "yaml",
     "torch.utils.tensorboard",
 }
 UNIX_ONLY = {"resource"}

@@ -115,6 +115,10 @@ MONOLINGUAL = dict.fromkeys((".html", ".htm", ".xhtml"), PAGE) | {
     ".xml": ANDROID,
     ".strings": '"a" = "{}";\n',
     ".properties": "a={}\n",
+    ".resx": '<root><data name="a"><value>{}</value></data></root>',
+    ".resw": '<root><data name="a"><value>{}</value></data></root>',
+    ".yml": "en:\n  a: {}\n",
+    ".yaml": "en:\n  a: {}\n",
 }
 PLAIN = {".tab", ".txt"}  # two such files are lines of plain text
 

@@ -141,6 +141,10 @@ FILE_FORMATS = {
     ".json": _KEYED,
     ".arb": _KEYED,
     ".properties": _KEYED,
+    ".resx": _KEYED,
+    ".resw": _KEYED,
+    ".yml": _KEYED,
+    ".yaml": _KEYED,
 }
 
 

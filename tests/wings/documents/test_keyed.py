@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -113,6 +114,37 @@ def test_escapes_of_java(text: str, shown: str, translation: str, expected: str)
     assert translated("a.properties", text, translation, target="fr") == expected
 
 
+@pytest.mark.parametrize(
+    ("value", "text", "translation", "expected"),
+    [
+        ("a b", "a b", "c d", "c d"),
+        ("a b", "a b", "c: d", '"c: d"'),
+        ("a b", "a b", "c #d", '"c #d"'),
+        ("a b", "a b", "no", '"no"'),
+        ("a b", "a b", "c\nd", '"c\\nd"'),
+        ("a b", "a b", "c\u2028\x7f", '"c\\U00002028\\U0000007f"'),
+        ("[a, b]", "a", "c, d", '["c, d", b]'),
+        ("'a'", "a", "c'd", "'c''d'"),
+        ("'a'", "a", "c\nd", '"c\\nd"'),
+        ('"a"', "a", 'c"d', '"c\\"d"'),
+        ("&x a", "a", "c", "&x c"),
+        ("!!str a", "a", "c", "!!str c"),
+        ("|\n    a\n    b\n", "a\nb", "c\nd", "|\n    c\n    d\n"),
+        ("|-\n    a", "a", " c", '" c"'),
+        (">\n    a\n    b\n\n    c\n", "a b\nc", "d\ne", ">\n    d\n\n    e\n"),
+    ],
+)
+def test_the_styles_of_yaml(value: str, text: str, translation: str, expected: str) -> None:
+    document = read_document(f"en:\n  a: {value}\n".encode(), "a.yml", "en", "de")
+    assert document.texts[0] == text
+    others = document.texts[1:]
+    written = document.write([translation, *others]).decode()
+    assert written == f"de:\n  a: {expected}\n"
+    read_again = yaml.safe_load(written)["de"]["a"]
+    shown = read_again[0] if isinstance(read_again, list) else read_again
+    assert shown.rstrip("\n") == translation
+
+
 def test_a_properties_file_in_latin_1_gets_escapes_for_other_characters() -> None:
     document = read_document("a=\xf6".encode("latin-1"), "a.properties", "en", "de")
     assert document.write(["ä–"]) == b"a=\xe4\\u2013"
@@ -137,6 +169,13 @@ def test_a_properties_file_in_latin_1_gets_escapes_for_other_characters() -> Non
         ),
         ("a.strings", '"a" = "b"\n"c"', 'a.strings:1: expected a comment or "key" = "value";'),
         ("a.strings", "bplist00", "A property list can't be translated"),
+        ("a.yml", "jobs:\n  build: x", "a.yml is not a file of texts of Ruby on Rails"),
+        ("a.yml", "en: x\nde: y", "it needs one root key, the language"),
+        ("a.yml", "- x", "it needs one root key"),
+        ("a.yml", "fr:\n  a: b", "a.yml declares translation from 'fr'"),
+        ("a.yml", "en:\n  a: b\n c", "a.yml:3: not valid YAML"),
+        ("a.yml", "en:\n  a: \x01", "a.yml: not valid YAML: a character is not allowed"),
+        ("a.resx", "<a/>", "a.resx is XML but not ROOT"),
         ("a.csv", "a,b\n1,2", "a.csv: no column is named 'en'. The first row has: 'a', 'b'."),
         (
             "a.csv",

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import javaproperties
 import openstep_plist
 import pytest
+import yaml
 
 from documents import by
 from transduce.decoding.plan import Plan
@@ -57,6 +58,11 @@ def android_strings(data: bytes) -> Iterator[str]:
             yield re.sub(r"\\(?:([nt]|u....)|(.))", lambda sign: sign[2] or " ", shown)
 
 
+def resx_strings(data: bytes) -> Iterator[str]:
+    for value in ElementTree.fromstring(data).iter("value"):
+        yield "".join(value.itertext())
+
+
 def csv_strings(data: bytes) -> Iterator[str]:
     text = data.decode("utf-8-sig")
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=text.count))
@@ -73,6 +79,12 @@ PARSERS: dict[str, Callable[[bytes], Iterator[str]]] = {
     ".strings": lambda data: strings_in(openstep_plist.loads(decoded(data))),
     ".properties": lambda data: strings_in(javaproperties.loads(decoded(data))),
     ".csv": csv_strings,
+    ".resx": resx_strings,
+    ".resw": resx_strings,
+    ".yml": lambda data: strings_in(
+        yaml.safe_load(decoded(data).replace(":year, :month, :day", ""))
+    ),
+    ".yaml": lambda data: strings_in(yaml.safe_load(data)),
 }
 
 
@@ -96,9 +108,11 @@ def words(text: str) -> list[str]:
 
 
 def test_every_format_has_five_files() -> None:
-    for suffix in PARSERS:
-        assert suffix in FILE_FORMATS
-        assert sum(name.endswith(suffix) for name in FILES) >= 5, suffix
+    folders = {Path(name).parent for name in FILES}
+    assert len(folders) == 8
+    for folder in folders:
+        assert sum(Path(name).parent == folder for name in FILES) >= 5, folder
+    assert {Path(name).suffix for name in FILES} == PARSERS.keys() <= FILE_FORMATS.keys()
 
 
 @pytest.mark.parametrize("name", FILES)

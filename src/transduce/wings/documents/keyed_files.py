@@ -15,6 +15,8 @@ from transduce.wings.documents.document import Document
 from transduce.wings.documents.json_messages import read_arb, read_json
 from transduce.wings.documents.key_values import read_properties, read_strings
 from transduce.wings.documents.keyed import KeyedFile, Message
+from transduce.wings.documents.rails_yaml import read_rails
+from transduce.wings.documents.resx import read_resx
 
 READERS: dict[str, Callable[[DocumentFile], KeyedFile]] = {
     ".xml": read_android,
@@ -22,6 +24,10 @@ READERS: dict[str, Callable[[DocumentFile], KeyedFile]] = {
     ".arb": read_arb,
     ".strings": read_strings,
     ".properties": read_properties,
+    ".resx": read_resx,
+    ".resw": read_resx,
+    ".yml": read_rails,
+    ".yaml": read_rails,
 }
 
 
