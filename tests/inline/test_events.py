@@ -49,6 +49,7 @@ EXAMPLES = {
     "C#, Python: date": [
         *("{0:yyyy-MM-dd HH:mm}", "{1,-5:N2}", "{day:dd. MM. yyyy}", "{day:%d. %B}"),
     ],
+    "Aegisub: style": [r"{\fnComic Sans}", r"{\i1\b0}"],
     "str.format, shell, Ruby": ["{0}", "${HOME}", "#{name}", "%{count}"],
     "Fluent, and names between blanks": [
         *("{ $count }", "{ -brand-name }", "${ name }", '{ "" }'),

@@ -95,6 +95,8 @@ PO = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\nmsgid "He
 PAGE = "<html><body><p>{}</p></body></html>"
 SUBTITLES = "1\n00:00:01,000 --> 00:00:02,000\n{}\n"
 WEB_SUBTITLES = "WEBVTT\n\n00:01.000 --> 00:02.000\n{}\n"
+CATALOG = """{"sourceLanguage": "en", "strings": {"Hello": {"localizations": {"de": {"stringUnit":
+{"state": "translated", "value": "Hallo"}}}}}}"""
 BILINGUAL = {
     ".tsv": "Hello\tHallo\n",
     ".tab": "Hello\tHallo\n",
@@ -105,7 +107,9 @@ BILINGUAL = {
     ".xliff": XLIFF,
     ".po": PO,
     ".csv": "en,de\nHello,Hallo\n",
+    ".xcstrings": CATALOG,
 }
+EVENTS = "[Events]\nFormat: Start, End, Text\nDialogue: 0:00:01.00,0:00:02.00,{}\n"
 ANDROID = '<resources><string name="a">{}</string></resources>'
 MONOLINGUAL = dict.fromkeys((".html", ".htm", ".xhtml"), PAGE) | {
     ".srt": SUBTITLES,
@@ -117,6 +121,11 @@ MONOLINGUAL = dict.fromkeys((".html", ".htm", ".xhtml"), PAGE) | {
     ".properties": "a={}\n",
     ".resx": '<root><data name="a"><value>{}</value></data></root>',
     ".resw": '<root><data name="a"><value>{}</value></data></root>',
+    ".ftl": "a = {}\n",
+    ".ass": EVENTS,
+    ".ssa": EVENTS,
+    ".sbv": "0:00:01.000,0:00:02.000\n{}\n",
+    ".ttml": '<tt><p begin="1s" end="2s">{}</p></tt>',
     ".yml": "en:\n  a: {}\n",
     ".yaml": "en:\n  a: {}\n",
 }
@@ -142,7 +151,7 @@ def test_a_pair_is_read_from_files_of_every_format(tmp_path: Path, suffix: str) 
 
 
 @pytest.mark.parametrize(
-    "suffix", [".txt", ".tmx", ".xlf", ".XLIFF", ".po", ".pot", ".csv", *MONOLINGUAL]
+    "suffix", [".txt", ".tmx", ".xlf", ".XLIFF", ".po", ".pot", ".csv", ".xcstrings", *MONOLINGUAL]
 )
 def test_a_text_is_translated_in_documents_of_every_format(suffix: str) -> None:
     content = MONOLINGUAL.get(suffix) or BILINGUAL.get(suffix.lower(), PO)
@@ -172,7 +181,7 @@ def test_a_format_says_what_its_texts_may_contain(
 
 
 def test_only_these_formats_are_documents() -> None:
-    names = {".txt", ".tmx", ".xlf", ".xliff", ".po", ".pot", ".csv", *MONOLINGUAL}
+    names = {".txt", ".tmx", ".xlf", ".xliff", ".po", ".pot", ".csv", ".xcstrings", *MONOLINGUAL}
     assert {*document_suffixes()} == names
     for name in ("a.tsv", "a.jsonl", "a", "a.en"):
         assert not format_of(name).is_document and not format_of(name).symbols

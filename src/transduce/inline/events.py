@@ -86,6 +86,7 @@ PLACEHOLDERS = [  # an earlier pattern takes precedence over a later one
         r"""\{\d++(?:,[ ]?-?\d++(?::[^{}\n]*+)?|:[^{}\n]*+)\}
         | \{\w++:(?:[yMdHhmsfFtzKgG][yMdHhmsfFtzKgG:/.,'\s-]*+|[^{}\n%]*+%[^{}\n]*+)\}""",
     ),
+    Syntax("Aegisub: style", r"\{\\[^{}\n]*+\}"),
     Syntax("str.format, shell, Ruby", r"[$\#%]?\{[^{}\s]*+\}"),
     Syntax(
         "Fluent, and names between blanks",

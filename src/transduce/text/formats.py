@@ -117,6 +117,9 @@ _KEYED = Format(
     parallel=f"{_DOCUMENTS}.keyed_files:read_keyed_pairs",
     document=f"{_DOCUMENTS}.keyed_files:read_keyed",
 )
+_OTHER_SUBTITLES = _SUBTITLES._replace(
+    document=f"{_DOCUMENTS}.other_subtitles:read_other_subtitles"
+)
 FILE_FORMATS = {
     ".tsv": Format(_TSV),
     ".tab": Format(_TSV, plain=True),
@@ -133,14 +136,23 @@ FILE_FORMATS = {
     ".xhtml": _PAGE,
     ".srt": _SUBTITLES,
     ".vtt": _SUBTITLES,
+    ".ass": _OTHER_SUBTITLES,
+    ".ssa": _OTHER_SUBTITLES,
+    ".sbv": _OTHER_SUBTITLES,
+    ".ttml": _OTHER_SUBTITLES,
     ".csv": Format(
         f"{_DOCUMENTS}.csv_tables:read_csv_pairs", document=f"{_DOCUMENTS}.csv_tables:read_csv"
+    ),
+    ".xcstrings": Format(
+        f"{_DOCUMENTS}.string_catalog:read_catalog_pairs",
+        document=f"{_DOCUMENTS}.string_catalog:read_catalog",
     ),
     ".xml": _KEYED,
     ".strings": _KEYED,
     ".json": _KEYED,
     ".arb": _KEYED,
     ".properties": _KEYED,
+    ".ftl": _KEYED,
     ".resx": _KEYED,
     ".resw": _KEYED,
     ".yml": _KEYED,

@@ -187,5 +187,5 @@ def test_only_files_are_looked_at(tmp_path: Path) -> None:
 
 
 def test_a_document_of_another_format_is_refused_by_its_name() -> None:
-    with pytest.raises(UserError, match=r"^a\.ass can't be translated: it is a file of subtitles"):
-        read_document(b"", "a.ass", "en", "de")
+    with pytest.raises(UserError, match=r"^a\.sub can't be translated: it is a file of subtitles"):
+        read_document(b"", "a.sub", "en", "de")

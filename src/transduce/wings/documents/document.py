@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import PLAIN, TranslationOptions
@@ -17,7 +17,6 @@ from transduce.system.errors import UserError
 from transduce.text.file_kinds import utf_16
 from transduce.text.formats import PLAIN_TEXT, TextKind, read_document
 from transduce.text.languages import main_language, script_of
-from transduce.wings.documents.icu import Branched
 
 BYTE_ORDER_MARKS = {  # the longest first: UTF-32's mark begins with UTF-16's
     codecs.BOM_UTF32_LE: "utf-32-le",
@@ -58,6 +57,14 @@ class Edit(NamedTuple):
     text: str
 
 
+class Branches(Protocol):
+    """Several texts that one slot holds. `write` puts their translations together, or returns "" if one is missing."""
+
+    @property
+    def texts(self) -> list[str]: ...
+    def write(self, translations: Sequence[str]) -> str: ...
+
+
 class Slot(NamedTuple):
     """A place in a file where a translation is written."""
 
@@ -75,7 +82,9 @@ class Slot(NamedTuple):
         0,
         0,
     )
-    branched: Branched | None = None  # the branches of an ICU message, translated one by one
+    branched: Branches | None = (
+        None  # such as the branches of an ICU message, translated one by one
+    )
     # Edits outside the slot, which say that a person must review a new translation.
     marks: tuple[Edit, ...] = ()
 

@@ -84,6 +84,10 @@ class JsonFile:
         """The message of a string."""
         return Message(node.path, node.text or "", node.begin, node.end, self.quoted)
 
+    def line(self, node: Node) -> int:
+        """The number of the line in which a node begins."""
+        return self.content.count("\n", 0, node.begin) + 1
+
     def quoted(self, text: str) -> str:
         """A string with quotes."""
         return json.dumps(text, ensure_ascii=self._ascii)

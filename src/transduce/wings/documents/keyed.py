@@ -11,6 +11,7 @@ from transduce.wings.documents.document import Document, Edit, Slot
 from transduce.wings.documents.icu import branched
 from transduce.wings.documents.plurals import CLDR_ORDER, categories
 
+DEFAULT_MARK = "*"  # before a form in Fluent
 OTHER = "other"  # the category of a plural that every language has
 
 
@@ -55,7 +56,9 @@ class Plural(NamedTuple):
             if category in self.forms:
                 yield self.forms[category].message.slot(text, target)
                 continue
-            before = f"{content[begin : name[0]]}{category}{content[name[1] : message.begin]}"
+            head = content[begin : name[0]]
+            head = f" {head[1:]}" if head.startswith(DEFAULT_MARK) else head
+            before = f"{head}{category}{content[name[1] : message.begin]}"
 
             def write(translation: str, before: str = before) -> str:
                 after = f"{content[message.end : end]}{self.separator}"

@@ -12,6 +12,7 @@ from transduce.text.formats import DocumentFile, TextPair
 from transduce.text.plain import display_name, read_pieces, suffixes
 from transduce.wings.documents.android import read_android
 from transduce.wings.documents.document import Document
+from transduce.wings.documents.fluent import read_fluent
 from transduce.wings.documents.json_messages import read_arb, read_json
 from transduce.wings.documents.key_values import read_properties, read_strings
 from transduce.wings.documents.keyed import KeyedFile, Message
@@ -24,6 +25,7 @@ READERS: dict[str, Callable[[DocumentFile], KeyedFile]] = {
     ".arb": read_arb,
     ".strings": read_strings,
     ".properties": read_properties,
+    ".ftl": read_fluent,
     ".resx": read_resx,
     ".resw": read_resx,
     ".yml": read_rails,

@@ -9,7 +9,8 @@ from transduce.text.formats import MARKUP_TEXT, DocumentFile, TextKind, TextPair
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import Document, Slot
 from transduce.wings.documents.html import read_html
-from transduce.wings.documents.subtitles import Cue, read_cues
+from transduce.wings.documents.other_subtitles import cues_of
+from transduce.wings.documents.subtitles import Cue
 
 MIN_SHARED_TIME = 0.5  # share of the shorter cue during which two paired cues are both shown
 MAX_CUES_COMPARED = 20  # last cues of a group that a new cue is compared with
@@ -23,7 +24,7 @@ def read_subtitle_pairs(source: str, target: str) -> Iterator[TextPair]:
     Subtitles that overlap with the same subtitle are joined. A subtitle without a counterpart is paired with "".
     """
     source_cues, target_cues = (
-        read_cues(b"".join(read_pieces(file)), display_name(file)) for file in (source, target)
+        cues_of(b"".join(read_pieces(file)), display_name(file)) for file in (source, target)
     )
     groups = list(_groups(source_cues, target_cues))
     if source_cues and target_cues and not any(spoken and written for spoken, written in groups):

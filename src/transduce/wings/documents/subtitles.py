@@ -85,15 +85,16 @@ def _cues(text: str) -> Iterator[Cue]:
                 begin += len(raw) - len(raw.lstrip())
                 line = line + len(LINE_END.findall(text, counted, begin))
                 counted = begin
-                yield Cue(*times, _slot(shown, line, begin))
+                yield Cue(*times, cue_slot(shown, line, begin))
 
 
 def _times(timing: str) -> tuple[float, float]:
     first, _, last = timing.partition("-->")
-    return _seconds(first), _seconds(last)
+    return seconds(first), seconds(last)
 
 
-def _seconds(time: str) -> float:
+def seconds(time: str) -> float:
+    """The seconds of a time such as 00:01:02.500; 0 for other texts."""
     match = TIME.search(time)
     if match is None:
         return 0.0
@@ -105,11 +106,18 @@ def is_right_to_left(text: str) -> bool:
     return any(bidirectional(each) in ("R", "AL") and each not in INVISIBLE for each in text)
 
 
-def _slot(raw: str, line: int, begin: int) -> Slot:
+def cue_slot(
+    raw: str,
+    line: int,
+    begin: int,
+    breaks: re.Pattern[str] = SHOWN_LINE_END,
+    line_break: str = "\n",
+) -> Slot:
+    """The slot of a cue's text, whose lines end at `breaks`; `line_break` ends the lines if there is none."""
     speakers: list[list[str]] = []  # the lines of each speaker
     # Invisible characters around each line, such as marks of direction.
     edges: list[tuple[str, str]] = []
-    for whole in map(str.strip, SHOWN_LINE_END.split(raw)):
+    for whole in map(str.strip, breaks.split(raw)):
         spoken = whole.strip(INVISIBLE)
         first = len(whole) - len(whole.lstrip(INVISIBLE))
         edges.append((whole[:first], whole[first + len(spoken) :]))
@@ -117,7 +125,7 @@ def _slot(raw: str, line: int, begin: int) -> Slot:
             speakers.append([])
         speakers[-1].append(spoken.strip())
     text = "\n".join(" ".join(lines) for lines in speakers)
-    line_end = SHOWN_LINE_END.search(raw)
+    line_end = breaks.search(raw)
     heights = [len(lines) for lines in speakers]
 
     def write(translation: str) -> str:
@@ -130,7 +138,7 @@ def _slot(raw: str, line: int, begin: int) -> Slot:
         marked = (
             f"{before}{part}{after}" for (before, after), part in zip(around, wrapped, strict=True)
         )
-        return (line_end.group() if line_end else "\n").join(marked)
+        return (line_end.group() if line_end else line_break).join(marked)
 
     return Slot(text, text, line, begin, begin + len(raw), write)
 
