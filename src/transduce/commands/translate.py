@@ -301,8 +301,8 @@ def _job(call: Call) -> Callable[[Call], None]:
             option("translate --input")(call.input)
     if (call.redo or call.needs_review) and not is_document:
         raise UserError(
-            "--redo is for documents that hold sources and translations (.po, .xlf, .xliff, .tmx), --needs-review for "
-            ".po, .xlf and .xliff."
+            "--redo is for documents that hold sources and translations (.po, .xlf, .xliff, .tmx, .csv, .xcstrings), "
+            "--needs-review for .po, .xlf, .xliff and .xcstrings."
         )
     if call.has_guides and (is_document or call.shard or call.on):
         raise UserError(

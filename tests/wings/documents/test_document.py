@@ -1140,7 +1140,10 @@ def test_the_command_translates_a_document(
     assert sum(entry.fuzzy for entry in polib.pofile(reviewed.read_text())) == 4
     (tmp_path / "a.html").write_text("<p>A dog.</p>")
     of_page = ("translate", model, "--engine", "torch", "--input", tmp_path / "a.html")
-    assert "only PO and XLIFF files can" in run(capsys, *of_page, "--needs-review")[2]
+    assert (
+        "only PO and XLIFF files and string catalogs can"
+        in run(capsys, *of_page, "--needs-review")[2]
+    )
     (tmp_path / "b.html").write_text("<p>12</p>")
     of_numbers = *of_page[:-1], tmp_path / "b.html", "--output", tmp_path / "c.html"
     for redo in ([], ["--redo"]):

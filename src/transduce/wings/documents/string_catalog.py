@@ -14,7 +14,7 @@ from transduce.wings.documents.keyed import OTHER, in_categories, is_readable
 
 STRING_UNIT = "stringUnit"
 LOCALIZATIONS = "localizations"
-UNTRANSLATED = "new"  # the state of a text without a translation
+NEW_STATE = "new"  # the state of a text without a translation
 MAX_VARIATION_LEVELS = 12
 
 
@@ -29,7 +29,7 @@ class _Entry(NamedTuple):
     def is_translated(self) -> bool:
         units = _units(self.target).values()
         return bool(units) and all(
-            unit["value"].strip() and unit.get("state") != UNTRANSLATED for unit in units
+            unit["value"].strip() and unit.get("state") != NEW_STATE for unit in units
         )
 
 

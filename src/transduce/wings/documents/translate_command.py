@@ -16,6 +16,7 @@ WITH_STATES = (
     ".pot",
     ".xlf",
     ".xliff",
+    ".xcstrings",
 )  # formats whose files say the state of a translation
 
 
@@ -30,7 +31,9 @@ def run(call: Call) -> None:
             "Leave out --json, --alignment, --n-best and --sentences.",
         )
     if call.needs_review and Path(call.input).suffix.lower() not in WITH_STATES:
-        log(f"{call.input} can't say which texts need a review: only PO and XLIFF files can.")
+        log(
+            f"{call.input} can't say which texts need a review: only PO and XLIFF files and string catalogs can."
+        )
     content = _read(call.input)
     with call.translator() as translator:
         source, target = translator.require_direction()
