@@ -3,11 +3,12 @@
 These are the files of docs/, CONTRIBUTING.md, CHANGELOG.md and the results of the benchmarks, and what is generated
 from the code: the help of every command, the list of options, and a page of the Python API for each folder of the
 package. A page marks the places: `<!-- generated: commands -->`, `<!-- generated: options -->`,
-`<!-- code: transduce.model.transformer.Residual -->`. Equations in LaTeX, in blocks of the language `math`, become MathML.
+`<!-- code: transduce.model.transformer.Residual -->`. Equations in LaTeX (blocks of the language `math`) become MathML.
 The site leaves out what stands between `<!-- source only -->` and `<!-- end -->`: it is for readers of the file.
 """
 
 import argparse
+import html
 import importlib
 import inspect
 import io
@@ -40,6 +41,8 @@ ALERT = re.compile(r"^> \[!([A-Z]+)\]\n((?:>.*\n)+)", re.MULTILINE)  # as GitHub
 CODE = re.compile(r"<!-- code: ([\w.]+) -->")
 FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 MATH = re.compile(r"^```math\n(.*?)^```$", re.MULTILINE | re.DOTALL)  # as GitHub shows it
+FIGURE = re.compile(r"^!\[([^\]]*)\]\(\S*images/paper/([\w-]+)\.svg\)$", re.MULTILINE)
+STYLE = re.compile(r"<style.*?</style>", re.DOTALL)
 LINK = re.compile(r"\]\((?!\w+:)([^)\s#]+)(#[^)\s]*)?\)")
 
 
@@ -67,6 +70,9 @@ def pages() -> Iterator[tuple[str, str]]:
         parts = FENCED.split(text)
         parts[::2] = [
             LINK.sub(lambda link, source=source: _link(link, source), part) for part in parts[::2]
+        ]
+        parts[::2] = [
+            FIGURE.sub(lambda mark: figure(mark[2], mark[1]), part) for part in parts[::2]
         ]
         parts[::2] = [ALERT.sub(_admonition, part) for part in parts[::2]]
         text = GENERATED.sub(
@@ -129,9 +135,18 @@ def code(name: str) -> str:
 
 
 def equation(latex: str) -> str:
-    """An equation as MathML, which browsers show without a script; the keyboard scrolls a wide one."""
+    """An equation as MathML, which browsers show without a script."""
     mathml = convert(" ".join(latex.split()), display="block")
-    return f'<div class="equation" tabindex="0">{mathml}</div>'
+    return f'<div class="equation">{mathml}</div>'
+
+
+def figure(name: str, description: str) -> str:
+    """A figure as part of the page: with the page's colours, and with links."""
+    svg = (ROOT / "docs" / "images" / "paper" / f"{name}.svg").read_text(encoding="utf-8")
+    role = "group" if "<a " in svg else "img"  # what is in an image can't be a link
+    words = html.escape(" ".join(description.split()))
+    svg = STYLE.sub("", svg).replace("<svg", f'<svg role="{role}" aria-label="{words}"', 1)
+    return f'<div class="figure">{" ".join(svg.split())}</div>'
 
 
 def _admonition(alert: re.Match[str]) -> str:

@@ -1,5 +1,6 @@
 """The documentation site: complete, and usable from files on a machine without a network."""
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -15,9 +16,17 @@ from transduce.config.commands import commands
 from waiting import wait_for
 
 ROOT = Path(__file__).parents[1]
+AXE = importlib.util.find_spec("selenium_axe_python")
+COMPANION = (
+    "beside",
+    *(f"beside/{page}" for page in ("background", "layers", "model", "results", "training")),
+)
 LOADED = re.compile(
     r"<(?:script|img|iframe|source)[^>]* src=\"?(?:https?:)?//|<link[^>]* href=\"?(?:https?:)?//"
 )
+
+SETTLED = """return [...document.querySelectorAll("pre > code, .equation")].every((it) =>
+    it.scrollWidth <= it.clientWidth || it.tabIndex === 0)"""
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +90,66 @@ def test_results_are_pages_and_linked(sources: Path) -> None:
     claims = (sources / "paper" / "claims.md").read_text(encoding="utf-8")
     assert "](../results/paper/table3.md)" in claims
     assert "benchmarks/results/" not in claims
+
+
+def test_equations_are_typeset(sources: Path) -> None:
+    page = (sources / "paper" / "beside" / "model.md").read_text(encoding="utf-8")
+    assert "```math" not in page
+    assert page.count('<math xmlns="http://www.w3.org/1998/Math/MathML"') >= 10
+
+
+def test_figures_are_what_the_script_draws(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, ROOT / "docs" / "figures.py", tmp_path], check=True)
+    drawn = {file.name: file.read_text(encoding="utf-8") for file in tmp_path.glob("*.svg")}
+    folder = ROOT / "docs" / "images" / "paper"
+    assert drawn == {file.name: file.read_text(encoding="utf-8") for file in folder.glob("*.svg")}
+
+
+@pytest.mark.slow
+def test_links_of_figures_lead_to_sections_and_code(site: Path) -> None:
+    page = site / "paper" / "beside.html"
+    figure = re.search(
+        r'<div class="figure">.*?</svg>', page.read_text(encoding="utf-8"), flags=re.S
+    )[0]
+    links = re.findall(r'<a href="([^"#]*)#([^"]*)"', figure)
+    assert len(links) > 20
+    for target, anchor in links:
+        text = (page.parent / target).read_text(encoding="utf-8")
+        assert f'id="{anchor}"' in text, anchor
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(AXE is None, reason="axe-core is missing: pip install selenium-axe-python")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "touch"), [(1280, False), (390, True)])
+def test_pages_beside_the_paper_are_accessible(
+    site: Path, browser, width: int, touch: bool, scheme: str
+) -> None:
+    """axe-core finds no violation, also in the answers, and no page is wider than the screen."""
+    from web_page import Page, set_screen
+
+    axe = Path(str(AXE and AXE.origin)).parent / "axe-core" / "axe.min.js"
+    faults = list[str]()
+    set_screen(browser, width, 844, touch=touch, scheme=scheme)
+    for name in COMPANION:
+        page = Page(browser, (site / "paper" / f"{name}.html").as_uri())
+        browser.get(page.address)
+        page.run(
+            "localStorage.clear(); document.querySelectorAll('details').forEach((it) => it.open = true)"
+        )
+        # The script of the site names what scrolls and what the theme adds.
+        wait_for(lambda page=page: page.run(SETTLED))
+        page.run(axe.read_text(encoding="utf-8"))
+        violations = browser.execute_async_script(
+            "axe.run().then((it) => arguments[0](it.violations))"
+        )
+        faults += [
+            f"{name}: {each['id']}: {node['html']}" for each in violations for node in each["nodes"]
+        ]
+        if page.run("return document.documentElement.scrollWidth") > width:
+            faults.append(f"{name}: wider than the screen")
+    set_screen(browser, 1280, 800)
+    assert faults == []
 
 
 @pytest.mark.slow
