@@ -3,7 +3,8 @@
 These are the files of docs/, CONTRIBUTING.md, CHANGELOG.md and the results of the benchmarks, and what is generated
 from the code: the help of every command, the list of options, and a page of the Python API for each folder of the
 package. A page marks the places: `<!-- generated: commands -->`, `<!-- generated: options -->`,
-`<!-- code: transduce.model.transformer.Residual -->`. Equations in LaTeX (blocks of the language `math`) become MathML.
+`<!-- code: transduce.model.transformer.Residual -->`, `<!-- sentence: losses -->`. Equations in LaTeX
+(blocks of the language `math`) become MathML.
 The site leaves out what stands between `<!-- source only -->` and `<!-- end -->`: it is for readers of the file.
 """
 
@@ -23,9 +24,11 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from latex2mathml.converter import convert
+from sentence_tables import SENTENCE, table
 
 from transduce import cli
 from transduce.commands.options import options as print_options
+from transduce.wings.inspection.page import packaged
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
@@ -40,6 +43,7 @@ SOURCE_ONLY = re.compile(r"<!-- source only -->\n.*?<!-- end -->\n", re.DOTALL)
 ALERT = re.compile(r"^> \[!([A-Z]+)\]\n((?:>.*\n)+)", re.MULTILINE)  # as GitHub shows it
 CODE = re.compile(r"<!-- code: ([\w.]+) -->")
 FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+NUMBERS = re.compile(r"<!-- sentence: (\w+) -->")
 MATH = re.compile(r"^```math\n(.*?)^```$", re.MULTILINE | re.DOTALL)  # as GitHub shows it
 FIGURE = re.compile(r"^!\[([^\]]*)\]\(\S*images/paper/([\w-]+)\.svg\)$", re.MULTILINE)
 STYLE = re.compile(r"<style.*?</style>", re.DOTALL)
@@ -54,6 +58,8 @@ def main() -> None:
     not_pages = shutil.ignore_patterns("*.py", "*.md", "__pycache__")
     for source, target in FOLDERS.items():
         shutil.copytree(ROOT / source, folder / target, ignore=not_pages, dirs_exist_ok=True)
+    for name in ("drawing.js", "drawing.css"):
+        (folder / "assets" / name).write_text(packaged(name), encoding="utf-8")
     for page, text in pages():
         path = folder / page
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,6 +84,7 @@ def pages() -> Iterator[tuple[str, str]]:
         text = GENERATED.sub(
             lambda mark: {"commands": commands, "options": options}[mark[1]](), "".join(parts)
         )
+        text = NUMBERS.sub(lambda mark: numbers(mark[1]), text)
         text = MATH.sub(lambda block: equation(block[1]), text)
         yield page, CODE.sub(lambda mark: code(mark[1]), text)
     for folder in folders():
@@ -132,6 +139,24 @@ def code(name: str) -> str:
         module, _, owner_name = module.rpartition(".")
         owner = getattr(importlib.import_module(module), owner_name)
     return f"```python\n{textwrap.dedent(inspect.getsource(getattr(owner, attribute)))}```"
+
+
+def numbers(name: str) -> str:
+    """A table of the sentence that the pages follow, or a part of the page that a script draws."""
+    if name not in ("picture", "search"):
+        return table(name)
+    place = {"picture": "drawing", "search": "search"}[name]
+    data = json.dumps(SENTENCE[name], separators=(",", ":")).replace("<", "\\u003c")
+    parts = [
+        f'<div id="{place}"><noscript><p>A script draws this part.</p></noscript></div>',
+        f'<script type="application/json" id="{place}-data">{data}</script>',
+    ]
+    if name == "picture":
+        parts.append('<link rel="stylesheet" href="../../assets/drawing.css">')
+        parts += [
+            f'<script src="../../assets/{file}.js"></script>' for file in ("drawing", "companion")
+        ]
+    return "\n\n".join(parts)
 
 
 def equation(latex: str) -> str:

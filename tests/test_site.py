@@ -1,6 +1,7 @@
 """The documentation site: complete, and usable from files on a machine without a network."""
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -25,6 +26,15 @@ LOADED = re.compile(
     r"<(?:script|img|iframe|source)[^>]* src=\"?(?:https?:)?//|<link[^>]* href=\"?(?:https?:)?//"
 )
 
+FIND_ALL = """
+    const data = JSON.parse(document.getElementById("search-data").textContent), found = {};
+    for (const size of data.sizes) for (const alpha of data.alphas) {
+        const [best] = companion.finish(data, companion.begin(size, alpha)).complete;
+        const text = best.ids.slice(0, -1).map((id) => data.pieces[id]).join("").replaceAll("\u2581", " ").trim();
+        found[`${size} ${alpha.toFixed(1)}`] = [text, best.score];
+    }
+    return found;
+"""
 SETTLED = """return [...document.querySelectorAll("pre > code, .equation")].every((it) =>
     it.scrollWidth <= it.clientWidth || it.tabIndex === 0)"""
 
@@ -150,6 +160,33 @@ def test_pages_beside_the_paper_are_accessible(
             faults.append(f"{name}: wider than the screen")
     set_screen(browser, 1280, 800)
     assert faults == []
+
+
+@pytest.mark.slow
+def test_page_of_a_sentence_searches_as_the_model_does(site: Path, browser) -> None:
+    """For every beam size and length penalty; and by the keyboard, step by step."""
+    from selenium.webdriver.common.keys import Keys
+
+    from web_page import Page, complaints
+
+    page = Page(browser, (site / "paper" / "beside" / "sentence.html").as_uri())
+    browser.get(page.address)
+    stored = json.loads((ROOT / "docs/paper/beside/sentence.json").read_text(encoding="utf-8"))[
+        "search"
+    ]
+    found = page.run(FIND_ALL)
+    assert found.keys() == stored["results"].keys()
+    for name, (text, score) in stored["results"].items():
+        assert found[name][0] == text
+        assert found[name][1] == pytest.approx(score, abs=1e-3)
+    step = page.one("#search button")
+    for _ in range(20):
+        if step.is_enabled():
+            step.send_keys(Keys.ENTER)
+    text, _ = stored["results"]["2 0.6"]
+    assert text in page.text("#search [aria-live]")
+    assert page.all("#drawing .ribbon path") and page.all("#drawing .nodes .won")
+    assert complaints(browser) == []
 
 
 @pytest.mark.slow
