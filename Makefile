@@ -6,6 +6,7 @@
 #                 faults in the source, for MINUTES=10 each
 # make audit      look up known vulnerabilities and licences of what is installed, and list it in build/sbom.json
 # make docs       build the documentation: site/index.html
+# make dist       build the wheel and the source archive in dist/
 #
 # Nothing but make and Python 3.11 or newer is needed; everything else is installed into .venv. Variables:
 #
@@ -23,7 +24,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 FAST := -m "not slow"
 MINUTES ?= 10
 
-.PHONY: demo test test-all lint pytest attack audit docs clean
+.PHONY: demo test test-all lint pytest attack audit docs dist clean
 
 demo: .venv/installed
 	$(BIN)/transduce demo --out demo
@@ -58,8 +59,12 @@ docs: .venv/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "The documentation is in site/index.html"
 
+dist: .venv/installed-dev
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+
 clean:
-	rm -rf .venv demo build site
+	rm -rf .venv demo build dist site
 
 .venv/installed: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "Installing transduce and what it needs into .venv ..."

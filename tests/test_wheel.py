@@ -77,8 +77,55 @@ def test_two_builds_have_the_same_bytes(wheel, tmp_path):
     assert build(tmp_path).read_bytes() == wheel.read_bytes()
 
 
-def test_installed_wheel_trains_and_translates(installed):
+def test_the_wheel_holds_every_file_of_the_source(installed):
+    command = ["git", "ls-files", "src"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    wanted = {Path(name).relative_to("src") for name in listed.splitlines()}
+    found = {path.relative_to(installed) for path in installed.rglob("*") if path.is_file()}
+    assert wanted <= found
+    (metadata,) = {path.parts[0] for path in found - wanted}
+    assert metadata.endswith(".dist-info")
+
+
+def test_the_wheel_of_the_source_archive_is_that_of_the_checkout(wheel, tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "build",
+        "--no-isolation",
+        "--outdir",
+        str(tmp_path),
+        str(ROOT),
+    ]
+    subprocess.run(command, check=True, capture_output=True)  # the archive, and its wheel
+    assert len(list(tmp_path.glob("*.tar.gz"))) == 1
+    (built,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(built) as other:
+        names = one.namelist()
+        assert sorted(names) == sorted(other.namelist())
+        assert all(one.read(name) == other.read(name) for name in names)
+
+
+def test_installed_wheel_says_its_version(installed):
     assert transduce(installed, "--version").split()[0] == "transduce"
+
+
+def test_installed_wheel_trains_and_translates(installed, tmp_path):
+    code = """
+import sys, transduce
+from transduce.wings.phrasebook.examples import examples
+pairs = [(each.english, each.german) for each in examples("train", 200)]
+options = dict(zip(sys.argv[2::2], map(int, sys.argv[3::2])))
+transduce.train(sys.argv[1], train=pairs, source="en", target="de", options=options)
+translations = transduce.load(sys.argv[1], engine="torch").translate(iter(["It is raining now."]))
+print(len(list(translations)), len(transduce.evaluate(sys.argv[1], pairs[:3]).scores))
+"""
+    sizes = {"data.vocab_size": 300, "model.d_model": 16, "model.d_ff": 16, "model.num_heads": 2}
+    layers = {f"model.num_{side}_layers": 1 for side in ("encoder", "decoder")}
+    length = {"train.steps": 2, "train.warmup": 1, "decode.max_extra_tokens": 2}
+    options = [str(each) for pair in (sizes | layers | length).items() for each in pair]
+    printed = python(installed, code, str(tmp_path / "model"), *options)
+    assert printed.split()[-2:] == ["1", "3"]
 
 
 def test_installed_wheel_has_the_recipes(installed):
