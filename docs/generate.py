@@ -38,7 +38,8 @@ FROM_ROOT = {
 }  # file of the repository -> page
 # Folders of the repository -> folders of the site
 FOLDERS = {"docs/": "", "benchmarks/results/": "results/"}
-GENERATED = re.compile(r"<!-- generated: (commands|options) -->")
+GENERATED = re.compile(r"<!-- generated: (commands|options|notebook) -->")
+NOTEBOOK = "paper/beside.ipynb"
 SOURCE_ONLY = re.compile(r"<!-- source only -->\n.*?<!-- end -->\n", re.DOTALL)
 ALERT = re.compile(r"^> \[!([A-Z]+)\]\n((?:>.*\n)+)", re.MULTILINE)  # as GitHub shows it
 CODE = re.compile(r"<!-- code: ([\w.]+) -->")
@@ -60,6 +61,9 @@ def main() -> None:
         shutil.copytree(ROOT / source, folder / target, ignore=not_pages, dirs_exist_ok=True)
     for name in ("drawing.js", "drawing.css"):
         (folder / "assets" / name).write_text(packaged(name), encoding="utf-8")
+    from notebook import notebook_json  # imports this file
+
+    (folder / NOTEBOOK).write_text(notebook_json(), encoding="utf-8")
     for page, text in pages():
         path = folder / page
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,9 +85,8 @@ def pages() -> Iterator[tuple[str, str]]:
             FIGURE.sub(lambda mark: figure(mark[2], mark[1]), part) for part in parts[::2]
         ]
         parts[::2] = [ALERT.sub(_admonition, part) for part in parts[::2]]
-        text = GENERATED.sub(
-            lambda mark: {"commands": commands, "options": options}[mark[1]](), "".join(parts)
-        )
+        parts_of = {"commands": commands, "options": options, "notebook": notebook_link}
+        text = GENERATED.sub(lambda mark, of=parts_of: of[mark[1]](), "".join(parts))
         text = NUMBERS.sub(lambda mark: numbers(mark[1]), text)
         text = MATH.sub(lambda block: equation(block[1]), text)
         yield page, CODE.sub(lambda mark: code(mark[1]), text)
@@ -128,6 +131,11 @@ def options() -> str:
             f"{' · '.join(facts)}\n{{ .facts }}\n",
         ]
     return "\n".join(lines)
+
+
+def notebook_link() -> str:
+    """A link to the notebook of the pages about the paper, beside their first page."""
+    return f"[Download the notebook]({posixpath.basename(NOTEBOOK)})."
 
 
 def code(name: str) -> str:

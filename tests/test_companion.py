@@ -1,8 +1,13 @@
 """The numbers of the sentence that the pages about the paper follow, and the search that its page runs."""
 
+import ast
 import importlib.util
+import io
 import json
+import re
+import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -111,3 +116,41 @@ def test_tables_have_a_row_for_each_token(monkeypatch: pytest.MonkeyPatch) -> No
     for name in ("tokens", "heads", "active", "best"):
         assert len(tables.table(name).splitlines()) == 2 + count, name
     assert "| ▁der | 0.3828 | 0.960 |" in tables.table("losses")
+
+
+def run_cell(source: str, names: dict[str, Any]) -> str:
+    """Run a cell as Jupyter does, and return what it prints or shows."""
+    *statements, last = ast.parse(source).body
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(compile(ast.Module(statements, []), "cell", "exec"), names)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+            if value is not None:
+                print(repr(value))
+        else:
+            exec(compile(ast.Module([last], []), "cell", "exec"), names)
+    return printed.getvalue()
+
+
+@pytest.mark.slow
+def test_cells_of_the_notebook_show_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the first cell goes to the folder of the repository
+    command = [sys.executable, DOCS / "notebook.py", "beside.ipynb"]
+    subprocess.run(command, check=True)
+    notebook = json.loads(Path("beside.ipynb").read_text(encoding="utf-8"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert len(cells) > 120
+    texts = "".join(cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "markdown")
+    assert not re.search(r"<!-- |</?div|```(?:math|pycon)", texts)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for cell in cells:
+        expected = [
+            output["text"]
+            if output["output_type"] == "stream"
+            else output["data"]["text/plain"] + "\n"
+            for output in cell["outputs"]
+        ]
+        assert run_cell(cell["source"], names) == "".join(expected), cell["source"]
