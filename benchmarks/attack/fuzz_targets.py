@@ -116,9 +116,13 @@ def corpus(data: bytes, *names: str) -> None:
         with_shared_tokens(pair.source, pair.target)
 
 
+# Documents that hold texts and their translations.
+WITH_TRANSLATIONS = ("po", "xlf", "tmx", "csv", "xcstrings")
+
+
 def document(data: bytes, name: str) -> None:
     """Untranslated documents stay the same bytes. A translated document can be read, and has as many texts."""
-    for redo in (False, True)[name.endswith(("html", "srt", "vtt", "txt")) :]:
+    for redo in (False, True)[not name.endswith(WITH_TRANSLATIONS) :]:
         found = read_document(data, name, *LANGUAGES, redo=redo)
         count = len(found.texts)
         expect(len(found.kinds) == len(found.lines) == count, "a text without a line")
@@ -160,6 +164,27 @@ def both(data: bytes, name: str) -> None:
     with contextlib.suppress(UserError):
         document(data, name)
     corpus(data, name)
+
+
+# Suffixes of files with texts by keys.
+KEYED = "xml", "strings", "json", "arb", "properties", "yml", "resx", "ftl"
+
+
+def keyed(data: bytes, suffix: str) -> None:
+    """Read a file as a document, and with itself as a corpus: each text is its own translation."""
+    with contextlib.suppress(UserError):
+        document(data, f"in.{suffix}")
+    files = [str(file(f"{side}.{suffix}", data)) for side in ("source", "target")]
+    for pair in read_pairs(files, LANGUAGES):
+        expect(pair.source == pair.target, "a text is paired with another one")
+        f"{pair.source}".encode()
+
+
+def timed(data: bytes, suffix: str) -> None:
+    """Read subtitles as a document and, with themselves, as a corpus."""
+    with contextlib.suppress(UserError):
+        document(data, f"in.{suffix}")
+    corpus(SEPARATOR.join([data, data]), f"one.{suffix}", f"two.{suffix}")
 
 
 def json_lines(data: bytes) -> None:
@@ -510,6 +535,12 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "srt": partial(document, name="in.srt"),
     "vtt": partial(document, name="in.vtt"),
     "txt": partial(document, name="in.txt"),
+    **{suffix: partial(keyed, suffix=suffix) for suffix in KEYED},
+    "csv": partial(both, name="in.csv"),
+    "xcstrings": partial(both, name="in.xcstrings"),
+    "ass": partial(timed, suffix="ass"),
+    "sbv": partial(timed, suffix="sbv"),
+    "ttml": partial(timed, suffix="ttml"),
     "pages": lambda data: corpus(data, "one.html", "two.html"),
     "subtitles": lambda data: corpus(data, "one.srt", "two.srt"),
     "tsv": lambda data: corpus(data, "in.tsv"),

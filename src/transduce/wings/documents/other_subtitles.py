@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from transduce.inline.markup import attribute
+from transduce.system.errors import UserError
 from transduce.text.formats import MARKUP_TEXT, DocumentFile
 from transduce.text.plain import suffixes
 from transduce.wings.documents.document import Document, decode
@@ -49,6 +50,8 @@ def cues_of(content: bytes, name: str) -> list[Cue]:
 
 def _read_ass(content: bytes, name: str) -> _Subtitles:
     text, codec = decode(content, name)
+    if "[Events]" not in text:
+        raise UserError(f"{name} is not a file of Aegisub: it has no section [Events].")
     return _Subtitles(text, codec, list(_ass_cues(text)))
 
 
