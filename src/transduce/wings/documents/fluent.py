@@ -14,7 +14,7 @@ from transduce.wings.documents.xml import indentation
 # The beginning of a message or a term, or of its attribute.
 FLUENT_HEAD = re.compile(
     r"(?m)^\ufeff?(?:(?P<name>-?[A-Za-z][\w-]*)|[ ]+(?P<attribute>\.[A-Za-z][\w-]*))"
-    r"[ ]*=[ ]*(?:(?:[ ]*\r?\n)+[ ]+(?=[^\s.]))?+"
+    r"[ ]*=[ ]*(?:(?:[ ]*\r?\n)++[ ]+(?=[^\s.]))?+"
 )
 # A line that Fluent ignores as damaged.
 FLUENT_JUNK = re.compile(r"(?m)^(?![#}\[*\s\ufeff]|-?[A-Za-z][\w-]*[ ]*=)[^\r\n]+")

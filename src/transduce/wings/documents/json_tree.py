@@ -16,7 +16,7 @@ JSON_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]]|[^\s{}\[\]",:]++')
 
 @dataclass(slots=True)
 class Node:
-    """A string, an object or an array. Numbers and the like have no nodes."""
+    """A string, an object or an array. Empty strings, numbers and the like have no nodes."""
 
     begin: int
     end: int
@@ -64,9 +64,9 @@ class JsonFile:
                 opened.pop().end = token.end()
             elif not parent.is_array and key is None:
                 key = token
-            elif sign not in '{["':
+            elif sign not in '{["' or token.group() == '""':
                 key = None
-                self.num_values += 1
+                self.num_values += sign != '"'
             else:
                 name = _value(key.group()) if key else f"{len(parent.children)}"
                 span = key.span() if key else (0, 0)
@@ -83,10 +83,6 @@ class JsonFile:
     def message(self, node: Node) -> Message:
         """The message of a string."""
         return Message(node.path, node.text or "", node.begin, node.end, self.quoted)
-
-    def line(self, node: Node) -> int:
-        """The number of the line in which a node begins."""
-        return self.content.count("\n", 0, node.begin) + 1
 
     def quoted(self, text: str) -> str:
         """A string with quotes."""

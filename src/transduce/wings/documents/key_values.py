@@ -49,7 +49,7 @@ def read_properties(file: DocumentFile) -> KeyedFile:
     at = _begin(content)
     while at < len(content) and (entry := PROPERTY.match(content, at)):
         at = entry.end()
-        if entry["key"] is not None:
+        if entry["value"]:
             text = _unescaped(entry["value"])
             is_pattern = MESSAGE_ARGUMENT.search(text) and "'" not in text.replace("''", "")
             write = partial(_property, unwritable, "''" if is_pattern else "'")

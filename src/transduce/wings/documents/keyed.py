@@ -97,7 +97,10 @@ class KeyedFile(NamedTuple):
                 single += [form.message for form in message.forms.values()]
             else:
                 single.append(message)
-        return sorted((each for each in single if is_readable(each.text)), key=_begin)
+        last = {
+            each.key: each for each in single if is_readable(each.text)
+        }  # a key may be repeated
+        return sorted(last.values(), key=_begin)
 
     def lines(self, places: Sequence[Message | Slot]) -> Iterator[int]:
         """The line numbers, from 1, of messages or slots in file order."""

@@ -83,11 +83,14 @@ def _ass_cues(content: str) -> Iterator[Cue]:
 def _read_sbv(content: bytes, name: str) -> _Subtitles:
     text, codec = decode(content, name)
     cues = list[Cue]()
+    line = 1
+    counted = 0
     for cue in SBV_CUE.finditer(text):
-        shown = cue["text"].rstrip()
-        if shown:
-            line = text.count("\n", 0, cue.start("text")) + 1
-            slot = cue_slot(shown, line, cue.start("text"))
+        begin = cue.start("text")
+        line += text.count("\n", counted, begin)
+        counted = begin
+        if shown := cue["text"].rstrip():
+            slot = cue_slot(shown, line, begin)
             cues.append(Cue(seconds(cue["begin"]), seconds(cue["end"]), slot))
     return _Subtitles(text, codec, cues)
 

@@ -22,6 +22,7 @@ class _Entry(NamedTuple):
     """A text of a catalog. `source` and `target` are its localisations, as values of JSON."""
 
     node: Node
+    line: int
     source: Any
     target: Any
 
@@ -73,12 +74,12 @@ def read_catalog(file: DocumentFile) -> Document:
 def read_catalog_pairs(file: CorpusFile) -> Iterator[TextPair]:
     """Pairs of the texts that have a translation, and of their variations."""
     content = b"".join(read_pieces(file.path))
-    parsed, _, entries = _read(DocumentFile(content, display_name(file.path), *file.languages))
+    entries = _read(DocumentFile(content, display_name(file.path), *file.languages))[2]
     for entry in filter(lambda entry: entry.is_translated, entries):
         written = _units(entry.target)
         for path, unit in _units(entry.source).items():
             if path in written:
-                yield unit["value"], written[path]["value"], parsed.line(entry.node)
+                yield unit["value"], written[path]["value"], entry.line
 
 
 def _read(file: DocumentFile) -> tuple[JsonFile, str, list[_Entry]]:
@@ -92,17 +93,22 @@ def _read(file: DocumentFile) -> tuple[JsonFile, str, list[_Entry]]:
     if not (spoken and spoken.text and strings):
         raise UserError(f"{file.name} is not a string catalog: it has no source language.")
     check_language(file.name, "from", spoken.text, file.source)
-    found = list[tuple[str, Node, Any]]()
-    for key, node in strings.children.items():
+    found = list[tuple[str, Node, int, Any]]()
+    line = 1
+    counted = 0
+    for key, node in sorted(strings.children.items(), key=lambda item: item[1].begin):
+        line += parsed.content.count("\n", counted, node.begin)
+        counted = node.begin
         entry = json.loads(parsed.content[node.begin : node.end])
         if isinstance(entry, dict) and entry.get("shouldTranslate") is not False:
-            localisations = entry.get(LOCALIZATIONS)
-            found.append((key, node, localisations if isinstance(localisations, dict) else {}))
-    codes = {code for _, _, localisations in found for code in localisations} - {spoken.text}
+            localisations = entry.get(LOCALIZATIONS, {})
+            if isinstance(localisations, dict):
+                found.append((key, node, line, localisations))
+    codes = {code for *_, localisations in found for code in localisations} - {spoken.text}
     code = nearest_code(file.target, codes) or file.target.replace("_", "-")
     entries = [
-        _Entry(node, its.get(spoken.text, {STRING_UNIT: {"value": key}}), its.get(code))
-        for key, node, its in found
+        _Entry(node, line, its.get(spoken.text, {STRING_UNIT: {"value": key}}), its.get(code))
+        for key, node, line, its in found
     ]
     return parsed, code, entries
 
@@ -147,7 +153,6 @@ def _localised(
 
 def _slot(parsed: JsonFile, code: str, entry: _Entry, localisation: _Localisation) -> Slot:
     """The slot of an entry: its localisation for the target language, or the place for a new one."""
-    line = parsed.line(entry.node)
     localisations = entry.node.at(LOCALIZATIONS)
     target = entry.node.at(LOCALIZATIONS, code)
     parent = localisations or entry.node
@@ -165,5 +170,12 @@ def _slot(parsed: JsonFile, code: str, entry: _Entry, localisation: _Localisatio
         return f"{before}{made}{after}"
 
     return Slot(
-        localisation.texts[0], present, line, begin, end, write, MESSAGE, branched=localisation
+        localisation.texts[0],
+        present,
+        entry.line,
+        begin,
+        end,
+        write,
+        MESSAGE,
+        branched=localisation,
     )
