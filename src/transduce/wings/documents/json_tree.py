@@ -2,7 +2,9 @@
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from transduce.system.errors import UserError
 from transduce.text.formats import DocumentFile
@@ -49,7 +51,9 @@ class JsonFile:
         if not isinstance(parsed, dict):
             raise not_texts(file.name)
         # Some programs write only ASCII.
-        self._ascii = self.content.isascii() and "\\u" in self.content
+        is_ascii = self.content.isascii() and "\\u" in self.content
+        # Makes a string with quotes.
+        self.quoted: Callable[[str], str] = partial(json.dumps, ensure_ascii=is_ascii)
         self.num_values = 0  # numbers and the like
         self.nodes = list[Node]()  # in file order
         self._parse()
@@ -83,10 +87,6 @@ class JsonFile:
     def message(self, node: Node) -> Message:
         """The message of a string."""
         return Message(node.path, node.text or "", node.begin, node.end, self.quoted)
-
-    def quoted(self, text: str) -> str:
-        """A string with quotes."""
-        return json.dumps(text, ensure_ascii=self._ascii)
 
     def before(self, place: int) -> str:
         """The line break and the blanks before a place."""

@@ -85,9 +85,9 @@ class KeyedFile(NamedTuple):
             else:
                 slots.append(message.slot(message.text, target))
         spoken = sorted((slot for slot in slots if is_readable(slot.text)), key=_begin)
-        lines = self.lines(spoken)
-        numbered = (slot._replace(line=line) for slot, line in zip(spoken, lines, strict=True))
-        return Document(name, self.content, self.codec, tuple(numbered), self.completions)
+        for number, line in enumerate(self.lines(spoken)):
+            spoken[number] = spoken[number]._replace(line=line)
+        return Document(name, self.content, self.codec, tuple(spoken), self.completions)
 
     def single_messages(self) -> list[Message]:
         """The messages and plural forms that are neither blank nor damaged, in file order."""
