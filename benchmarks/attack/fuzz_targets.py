@@ -53,6 +53,7 @@ from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.limits import Limits, limits_from
 from transduce.wings.serving.models import Model
 from transduce.wings.serving.payload import Asked, Detection, Texts, check_limits, parse, validate
+from transduce.wings.serving.prompts import find_language, read_batch, read_prompt
 from transduce.wings.serving.store import ModelStore
 from transduce.wings.synthetic.translations import Translate, begin
 from transduce.wings.synthetic.translations import translated as translated_pairs
@@ -378,6 +379,17 @@ def request(data: bytes) -> None:
                 Glossary([Term(*entry) for entry in asked.glossary.items()])
 
 
+def chat(data: bytes) -> None:
+    """The messages of a chat: a system message and a user's message."""
+    system, user = (each.decode("utf-8", "replace") for each in parts(data, 2))
+    prompt = read_prompt(system, user)
+    find_language(prompt.target, ["de", "zh_Hans"])
+    batch = read_batch(prompt.text)
+    written = batch.written(batch.texts)
+    expect(read_batch(written).texts == batch.texts, "a text changes when it is written")
+    expect(batch.is_json or written == prompt.text, "the form of a batch changes")
+
+
 @cache
 def address() -> tuple[str, int]:
     """The address of a server in this process."""
@@ -559,6 +571,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "recipe": recipe,
     "options": options,
     "request": request,
+    "chat": chat,
     "http": http,
     "folders": folder_files,
     "journal": journal,

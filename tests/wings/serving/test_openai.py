@@ -15,7 +15,9 @@ from starlette.testclient import TestClient
 
 from requests_of_tests import NOBODY, client, guard, translator_of
 from served import Store
+from transduce.wings.memories.database import Database, Unit
 from transduce.wings.serving.api import application
+from transduce.wings.serving.corrections import Corrections
 from transduce.wings.serving.keys import Keys, add_key
 from transduce.wings.serving.limits import Limits
 
@@ -156,6 +158,20 @@ def test_a_full_queue_is_a_servers_error(tokenizer: Tokenizer, engine: Echo) -> 
         found = ask(asking, "ka lo", "ka-zu")
         assert (found.status_code, found.json()["error"]["type"]) == (503, "server_error")
         assert "retry-after" in found.headers
+
+
+def test_memory_and_metrics_are_those_of_the_other_routes(
+    tokenizer: Tokenizer, engine: Echo, tmp_path: Path
+) -> None:
+    memory = Database(tmp_path / "m.sqlite")
+    memory.add([Unit("ka lo", "from the memory", "m.tmx:1")], "ka-zu")
+    store = store_of(translator_of(engine, tokenizer, "ka", "zu"))
+    corrections = Corrections(memory, "anyone")
+    app = application(store, NOBODY, Limits(), local=True, corrections=corrections)
+    with client(app) as asking:
+        assert answer(asking, "1. ka lo\n2. mi", "ka-zu") == "1. from the memory\n2. mi"
+        counted = asking.get("/metrics").text
+        assert f'transduce_requests_total{{route="{COMPLETIONS}",status="200"}} 1.0' in counted
 
 
 # -- the names of models
