@@ -5,12 +5,12 @@ separate texts. DeepL calls this outline detection.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
 from transduce.inline.markup import TAG_PATTERN, Piece, pieces
-from transduce.inline.markup_events import is_kept
+from transduce.inline.markup_events import is_kept, last_piece
 from transduce.text.formats import TextKind
 from transduce.wings.documents.document import Document, Slot
 
@@ -46,59 +46,54 @@ def without_marks(text: str) -> str:
 
 def read_fragment(text: str, outline: Outline, kind: TextKind) -> Document:
     """The texts of an XML fragment. Comments, CDATA sections and marked elements are no texts."""
-    elements = list(pieces(text))
-    owners, kept = _owners(text, elements, outline.inline)
-    has_text = [
-        piece.kind == "text" and not inside and not text[piece.begin : piece.end].isspace()
-        for piece, inside in zip(elements, kept, strict=True)
-    ]
-    with_text = {owner for owner, has in zip(owners, has_text, strict=True) if has}
-    # Whether everything inside an element is one text, by the index of the opening tag.
-    is_one = {WHOLE_FRAGMENT: not outline.detects or WHOLE_FRAGMENT in with_text}
+    elements = list(_with_kept(list(pieces(text)), text))
+    opened = [
+        ("", WHOLE_FRAGMENT)
+    ]  # the open elements, and the indices of the tags that own their texts
+    owners = list[int]()
+    with_text = set[int]() if outline.detects else {WHOLE_FRAGMENT}
+    texts = set[int]()
     for i, piece in enumerate(elements):
+        if piece.kind == "close" and opened[-1][0] == piece.name:
+            opened.pop()
+        owners.append(opened[-1][1])
         if piece.kind == "open":
-            is_one[i] = i in with_text or is_one[owners[i]]
+            opened.append((piece.name, owners[i] if piece.name in outline.inline else i))
+        elif piece.kind == "text" and not text[piece.begin : piece.end].isspace():
+            texts.add(i)
+            with_text.add(owners[i])
     cuts = list[int]()
     for i, piece in enumerate(elements):
-        is_tag = piece.kind not in ("text", "other") and not kept[i]
-        is_outer = not is_one[owners[i]] and piece.name not in outline.inline
-        if is_tag and (is_outer or piece.name in outline.splitting):
+        if owners[i] in with_text:
+            with_text.add(i)  # whatever is inside belongs to the same text
+        if piece.kind in ("text", "other"):
+            continue
+        is_outer = owners[i] not in with_text and piece.name not in outline.inline
+        if is_outer or piece.name in outline.splitting:
             cuts.append(i)
     slots = [
-        _slot(text, elements[cut + 1].begin, elements[next_cut - 1].end, kind)
-        for cut, next_cut in pairwise([-1, *cuts, len(elements)])
-        if any(has_text[cut + 1 : next_cut])
+        _slot(text, elements[cut + 1].begin, elements[end - 1].end, kind)
+        for cut, end in pairwise([-1, *cuts, len(elements)])
+        if not texts.isdisjoint(range(cut + 1, end))
     ]
     return Document("text", text, "utf-8", tuple(slots))
 
 
-def _owners(
-    text: str, elements: Sequence[Piece], inline: Collection[str]
-) -> tuple[list[int], list[bool]]:
-    """For each piece, the opening tag of the element that owns it, and whether a kept element holds it.
-
-    Elements named in `inline` own nothing.
-    """
-    opened = [
-        ("", WHOLE_FRAGMENT, False)
-    ]  # name, owner of the content, whether the content is kept
-    owners = list[int]()
-    kept = list[bool]()
-    for i, piece in enumerate(elements):
-        if piece.kind == "close" and opened[-1][0] == piece.name:
-            opened.pop()
-        _, owner, is_inside = opened[-1]
-        owners.append(owner)
-        kept.append(is_inside)
-        if piece.kind == "open":
-            stays = is_inside or is_kept(text[piece.begin : piece.end])
-            opened.append((piece.name, owner if piece.name in inline else i, stays))
-    return owners, kept
+def _with_kept(elements: list[Piece], text: str) -> Iterator[Piece]:
+    """The pieces of a fragment, with each element that must not change as one piece."""
+    i = 0
+    while i < len(elements):
+        piece = elements[i]
+        if piece.kind == "open" and is_kept(text[piece.begin : piece.end]):
+            i = last_piece(elements, i)
+            piece = Piece("other", piece.begin, elements[i].end)
+        yield piece
+        i += 1
 
 
 def _slot(text: str, begin: int, end: int, kind: TextKind) -> Slot:
     content = text[begin:end]
-    first = begin + len(content) - len(content.lstrip())
+    begin += len(content) - len(content.lstrip())
     content = content.strip()
-    line = text.count("\n", 0, first) + 1
-    return Slot(content, content, line, first, first + len(content), str, kind)
+    line = text.count("\n", 0, begin) + 1
+    return Slot(content, content, line, begin, begin + len(content), str, kind)

@@ -24,8 +24,11 @@ from transduce.wings.serving.access import AccessControl, answer
 from transduce.wings.serving.addresses import public_url
 from transduce.wings.serving.catalogue import Catalogue, Route
 from transduce.wings.serving.corrections import Corrections
+from transduce.wings.serving.deepl import DEEPL, add_deepl
+from transduce.wings.serving.deepl_documents import DeepLDocuments
 from transduce.wings.serving.downloads import Downloads
 from transduce.wings.serving.examples import EXAMPLES, answered
+from transduce.wings.serving.glossaries import Glossaries
 from transduce.wings.serving.idle_learning import IdleLearner
 from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.languages import codes
@@ -60,7 +63,7 @@ from transduce.wings.serving.requests import (
 from transduce.wings.serving.service import AUTO, Order, Service, read_page
 from transduce.wings.serving.store import ModelStore
 
-PROTOCOLS = (OPENAI,)  # beside LibreTranslate's
+PROTOCOLS = (OPENAI, DEEPL)  # beside LibreTranslate's
 
 # Schemas for the description of the API.
 STRING: JsonObject = {"type": "string"}
@@ -84,10 +87,11 @@ def application(
     origins: Sequence[str] = (),
     corrections: Corrections | None = None,
     learns: bool = False,
+    glossaries: Glossaries | None = None,
 ) -> ASGIApp:
     """Create the server's ASGI application. `local`, `proxied` and `origins` are described at AccessControl.
 
-    `learns`: the models learn the corrections while no requests come.
+    `learns`: the models learn the corrections while no requests come. `glossaries`: by default, in memory.
     Raises UserError if two models of the same name have a common direction.
     """
     service = Service(store, limits, corrections)
@@ -129,6 +133,9 @@ def application(
     _add_documents(app, service, Downloads(limits.documents, limits.document_seconds))
     _add_facts(app, service, keys, limits)
     add_openai(app, service)
+    glossaries = glossaries or Glossaries()
+    add_deepl(app, service, glossaries)
+    DeepLDocuments(service, glossaries).add_to(app)
     checked = AccessControl(
         app, service, keys, {"/health", *add_page(app)}, local, proxied, origins, PROTOCOLS
     )
@@ -137,7 +144,7 @@ def application(
     return CORSMiddleware(
         checked,
         allow_origins=origins,
-        allow_methods=["GET", "POST"],
+        allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
         allow_headers=["*"],  # OpenAI's client sends a dozen of its own
         expose_headers=[MODEL_HEADER, "Retry-After", "Content-Disposition"],
     )

@@ -35,6 +35,7 @@ def serve(
     memory: str = "",
     corrections: Contributors = "keys",
     learn: bool = False,
+    glossaries: Path | None = None,
     show_limits: bool = False,
     limit: Files = (),
 ) -> None:
@@ -63,6 +64,8 @@ def serve(
             `anyone`, for all answers if there are no keys; of `nobody`.
         learn: With --memory, learn the corrections of all clients while nobody uses the server, as `transduce learn`
             does.
+        glossaries: A database, made if it is missing, for the glossaries of DeepL's clients and the characters that
+            each key has used. By default, both last until the server ends.
         show_limits: Print all limits and exit.
         limit: Set a limit, as limits.NAME=NUMBER; --show-limits prints all limits. May be repeated.
     """
@@ -73,6 +76,7 @@ def serve(
         from transduce.wings.serving.access import is_local
         from transduce.wings.serving.api import application
         from transduce.wings.serving.catalogue import named_folders
+        from transduce.wings.serving.glossaries import Glossaries
         from transduce.wings.serving.keys import Keys, add_key
         from transduce.wings.serving.limits import limits_from, memory_from, rows
 
@@ -124,6 +128,7 @@ def serve(
         origins=origins,
         corrections=kept,
         learns=learn,
+        glossaries=Glossaries(glossaries),
     )
     if not memory_limit:
         store.load_all()

@@ -45,6 +45,11 @@ class Limits:
     answer_seconds: int = option(
         60, "time in which a client must read a part of its answer (Linux)", unit="seconds"
     )
+    month_characters: int = option(
+        10**12,
+        "characters that one key may have translated in a month, with DeepL's API",
+        unit="characters",
+    )
     document_seconds: int = option(
         600, "time that a translated document is kept for download", unit="seconds"
     )
