@@ -8,14 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import transduce
+from models import make_model
+from servers import store_of
 from transduce.tokens.tokenizer import Tokenizer
 
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
 
 from deepl_requests import refused, served, translated
+from requests_of_tests import NOBODY, client
 from transduce.system.errors import UserError
+from transduce.wings.serving.api import application
 from transduce.wings.serving.glossaries import ClientGlossary, Glossaries
 from transduce.wings.serving.keys import Keys, add_key
+from transduce.wings.serving.limits import Limits
 
 DOG = {"source_lang": "EN", "target_lang": "DE", "entries": "dog\tHund\n", "entries_format": "tsv"}
 CAT = DOG | {"entries": "cat,Katze\r\n\r\n", "entries_format": "csv"}
@@ -73,21 +79,23 @@ def test_dictionaries_are_added_replaced_and_removed(asking: Any) -> None:
     refused(asking.delete(f"{path}/dictionaries", params=pair), 404, "no dictionary from en to de")
     refused(asking.get(f"{path}/entries", params=pair), 404, "no dictionary from en to de")
     assert asking.get("/v2/glossaries").json() == {"glossaries": []}
-    refused(asking.get(path.replace("v3", "v2") + "/entries"), 404, "")
+    refused(asking.get(path.replace("v3", "v2") + "/entries"), 400, "source_lang")
     assert len(asking.get("/v3/glossaries").json()["glossaries"]) == 1
 
 
-def test_terms_are_used(asking: Any) -> None:
-    first = made(asking, **DOG | {"entries": "ka\tlo"})["glossary_id"]
-    second = made(asking, **DOG | {"entries": "ka\tmi\nka lo\tmi"})["glossary_id"]
+def test_terms_are_used(tmp_path: Path) -> None:
+    model = transduce.load(make_model(tmp_path / "model", {}), engine="torch")
+    with client(application(store_of(model), NOBODY, Limits(), local=True)) as asking:
+        first = made(asking, **DOG | {"entries": "ka\tlo"})["glossary_id"]
+        second = made(asking, **DOG | {"entries": "ka\tmi"})["glossary_id"]
 
-    def said(**fields: Any) -> str:
-        return str(translated(asking, "ka", **fields)[0]["text"])
+        def said(**fields: Any) -> list[str]:
+            return str(translated(asking, "ka", **fields)[0]["text"]).split()
 
-    assert said(glossary_id=first, target_lang="DE-AT") == "lo"
-    assert said(glossary_id=second) == "mi"
-    assert said(glossary_ids=[first, second]) == "lo"
-    assert said(glossary_ids=f"{second},{first}") == "mi"
+        assert "lo" in said(glossary_id=first, target_lang="DE-AT")
+        assert "mi" in said(glossary_id=second)
+        assert "lo" in said(glossary_ids=[first, second])
+        assert "mi" in said(glossary_ids=f"{second},{first}")
 
 
 def test_a_glossary_belongs_to_a_key(tokenizer: Tokenizer, tmp_path: Path) -> None:

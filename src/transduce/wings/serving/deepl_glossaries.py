@@ -159,9 +159,8 @@ class _Client:
         return languages
 
     def _entries(self, glossary: ClientGlossary) -> Response:
-        languages = (
-            next(iter(glossary.dictionaries)) if self.is_single else self._languages(glossary)
-        )
+        only = [*glossary.dictionaries] if self.is_single else []
+        languages = only[0] if only else self._languages(glossary)
         text = "\n".join(map("\t".join, glossary.dictionaries[languages].items()))
         if self.is_single:
             return Response(text, media_type="text/tab-separated-values")
