@@ -701,6 +701,7 @@ def test_limits_by_default() -> None:
         "connections": 1024,
         "body_seconds": 30,
         "answer_seconds": 60,
+        "month_characters": 10**12,
         "document_seconds": 600,
         "documents": 64,
         "drain_seconds": 25,
