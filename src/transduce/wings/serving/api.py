@@ -144,7 +144,7 @@ def application(
     return CORSMiddleware(
         checked,
         allow_origins=origins,
-        allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+        allow_methods=["GET", "POST"],
         allow_headers=["*"],  # OpenAI's client sends a dozen of its own
         expose_headers=[MODEL_HEADER, "Retry-After", "Content-Disposition"],
     )
