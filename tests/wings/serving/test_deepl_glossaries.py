@@ -62,6 +62,13 @@ def test_both_versions_show_the_same_glossary(asking: Any) -> None:
         refused(asking.get(f"/v{version}/glossaries/{path}"), 404, path)
 
 
+def test_forms_of_deepls_clients_hold_dictionaries(asking: Any) -> None:
+    form = {f"dictionaries[0].{field}": value for field, value in DOG.items()}
+    answer = asking.post("/v3/glossaries", data={"name": "animals"} | form)
+    assert answer.json()["dictionaries"] == made(asking, 3, dictionaries=[DOG])["dictionaries"]
+    assert asking.post("/v2/glossaries", data={"name": "animals"} | DOG).status_code == 201
+
+
 def test_dictionaries_are_added_replaced_and_removed(asking: Any) -> None:
     path = f"/v3/glossaries/{made(asking, 3, dictionaries=[DOG])['glossary_id']}"
     pair = {"source_lang": "EN", "target_lang": "DE"}

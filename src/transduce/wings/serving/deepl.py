@@ -36,7 +36,7 @@ from transduce.wings.serving.service import AUTO, Order, PageReader, Service, re
 def _error(status: int, sentence: str, error: BaseException) -> JsonObject:
     if status == 404 and getattr(error, "detail", "") == "Not Found":  # a path without a route
         sentence = "This server does not have this part of DeepL's API."
-    return {"message": sentence}
+    return {"message": sentence.replace("GET /languages", "GET /v2/languages")}
 
 
 DEEPL = Protocol(

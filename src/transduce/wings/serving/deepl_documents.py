@@ -132,12 +132,16 @@ class DeepLDocuments:
         document, task = await self._find(request)
         if not task.done():
             raise HTTPException(503, "The translation of the document is not done.")
+
+        async def forget() -> None:
+            self.kept.pop(request.path_params["document_id"], None)
+
         disposition = f"attachment; filename*=UTF-8''{quote(document.name)}"
         return Response(
             task.result(),
             headers={"Content-Disposition": disposition, "Cache-Control": "no-store"},
             media_type="application/octet-stream",
-            background=BackgroundTask(self.kept.pop, request.path_params["document_id"], None),
+            background=BackgroundTask(forget),
         )
 
     async def _find(self, request: Request) -> tuple[UploadedDocument, asyncio.Task[bytes]]:

@@ -5,6 +5,7 @@ Both versions show the same glossaries. An answer has the fields of both; /v2 li
 
 import asyncio
 import csv
+import re
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from transduce.wings.serving.glossaries import (
 from transduce.wings.serving.payload import Code, JsonObject, check_glossary, validate
 from transduce.wings.serving.requests import owner_of, read_fields
 from transduce.wings.serving.service import Service
+
+NESTED_FIELD = re.compile(r"dictionaries\[(\d+)\]\.(\w+)")  # in forms of DeepL's clients
 
 
 class Pair(BaseModel):
@@ -66,8 +69,9 @@ def add_glossaries(app: FastAPI, service: Service, glossaries: Glossaries) -> No
         fields = await read_fields(request, service.limits)
         version, _, *place = request.url.path.strip("/").split("/")
         is_single = version == "v2"
-        if is_single:  # the fields are those of the only dictionary, too
-            fields["dictionaries"] = [dict(fields)]
+        given = [dict(fields)] if is_single else _nested(fields)
+        if given:
+            fields["dictionaries"] = given
         client = _Client(service, glossaries, owner_of(request), fields, is_single)
         async with turn:
             return await asyncio.to_thread(client.answer, [request.method, *place])
@@ -84,6 +88,15 @@ def add_glossaries(app: FastAPI, service: Service, glossaries: Glossaries) -> No
             (main_code(source), main_code(target)) for source, target in directions
         )
         return {"supported_languages": list(map(_as_json, known))}
+
+
+def _nested(fields: JsonObject) -> list[JsonObject]:
+    """The dictionaries in the fields of a form, such as `dictionaries[0].source_lang`."""
+    found: dict[str, JsonObject] = {}
+    for name, value in fields.items():
+        if part := NESTED_FIELD.fullmatch(name):
+            found.setdefault(part[1], {})[part[2]] = value
+    return [*found.values()]
 
 
 @dataclass
