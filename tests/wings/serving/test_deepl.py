@@ -114,6 +114,8 @@ def test_languages_are_detected(asking: Any) -> None:
     assert [each["detected_source_language"] for each in found] == ["EN", "EN"]
     [same] = translated(asking, "Der Hund rennt.", source_lang="DE")
     assert same == {"detected_source_language": "DE", "text": "Der Hund rennt."}
+    [same] = translated(asking, "A dog runs.", target_lang="EN-GB")
+    assert same == {"detected_source_language": "EN", "text": "A dog runs."}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from transduce.inline.markup import TAG_PATTERN, Piece, pieces
+from transduce.inline.markup import Piece, pieces
 from transduce.inline.markup_events import is_kept, last_piece
 from transduce.text.formats import TextKind
 from transduce.wings.documents.document import Document, Slot
@@ -29,14 +29,10 @@ class Outline(NamedTuple):
 
 def with_marks(text: str, names: Collection[str]) -> str:
     """Mark the elements with these names as not to be translated."""
-
-    def marked(tag: re.Match[str]) -> str:
-        if tag["close"] or tag["name"] not in names:
-            return tag.group()
-        end = len(tag["name"]) + 1
-        return f"{tag.group()[:end]}{KEPT_ATTRIBUTE}{tag.group()[end:]}"
-
-    return TAG_PATTERN.sub(marked, text) if names else text
+    if not names:
+        return text
+    opening = rf"<({'|'.join(map(re.escape, names))})(?=[\s/>])"
+    return re.sub(opening, rf"<\1{KEPT_ATTRIBUTE}", text)
 
 
 def without_marks(text: str) -> str:

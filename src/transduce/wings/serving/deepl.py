@@ -161,11 +161,12 @@ async def _translate(request: Request, service: Service, glossaries: Glossaries)
     wanted = Wanted(sent, asked.source_lang, asked.target_lang, Order(options), read)
     found = await translate_texts(request, service, catalogue, wanted)
     await asyncio.to_thread(glossaries.count, owner, characters)
-    usual = catalogue.sources(asked.target_lang)[0]  # for a text without words
     answers = list[JsonObject]()
     for text, source, translation in zip(texts, found.sources, found.translations, strict=True):
-        language = main_code(usual if source == UNDETERMINED else source).upper()
+        if source == UNDETERMINED:  # a text without words
+            source = catalogue.sources(asked.target_lang)[0]
         translated = without_marks(translation.text)
+        language = main_code(source).upper()
         answer: JsonObject = {"detected_source_language": language, "text": translated}
         if asked.show_billed_characters:
             answer["billed_characters"] = len(text)
