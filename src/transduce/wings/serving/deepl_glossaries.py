@@ -65,21 +65,23 @@ def add_glossaries(app: FastAPI, service: Service, glossaries: Glossaries) -> No
     """Add the routes for glossaries to the application."""
     turn = asyncio.Lock()
 
-    async def handle(request: Request) -> Response:
-        fields = await read_fields(request, service.limits)
-        version, _, *place = request.url.path.strip("/").split("/")
-        is_single = version == "v2"
-        given = [dict(fields)] if is_single else _nested(fields)
-        if given:
-            fields["dictionaries"] = given
-        client = _Client(service, glossaries, owner_of(request), fields, is_single)
-        async with turn:
-            return await asyncio.to_thread(client.answer, [request.method, *place])
+    def add(path: str, *, is_single: bool) -> None:
+        async def handle(request: Request) -> Response:
+            fields = await read_fields(request, service.limits)
+            given = [dict(fields)] if is_single else _nested(fields)
+            if given:
+                fields["dictionaries"] = given
+            client = _Client(service, glossaries, owner_of(request), fields, is_single)
+            place = request.path_params.get("place", "").split("/")
+            async with turn:
+                return await asyncio.to_thread(client.answer, request.method, place)
 
-    methods = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-    for path in ("/v2/glossaries", "/v3/glossaries"):
-        app.add_route(path, handle, methods, include_in_schema=False)
-        app.add_route(f"{path}/{{place:path}}", handle, methods, include_in_schema=False)
+        for each in (path, f"{path}/{{place:path}}"):
+            methods = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+            app.add_route(each, handle, methods, include_in_schema=False)
+
+    add("/v2/glossaries", is_single=True)
+    add("/v3/glossaries", is_single=False)
 
     @app.get("/v2/glossary-language-pairs", include_in_schema=False)
     async def pairs() -> JsonObject:
@@ -109,19 +111,20 @@ class _Client:
     fields: JsonObject
     is_single: bool
 
-    def answer(self, asked: Sequence[str]) -> Response:
+    def answer(self, method: str, place: Sequence[str]) -> Response:
         """The answer to a method and a place below the path of all glossaries. Raises HTTPException and UserError."""
-        match asked:
-            case ["GET"]:
+        glossary_id, *part = place
+        match method, glossary_id:
+            case "GET", "":
                 found = self.glossaries.find(self.owner)
                 shown = [
                     each for each in found if not self.is_single or len(each.dictionaries) == 1
                 ]
                 return JSONResponse({"glossaries": list(map(_described, shown))})
-            case ["POST"]:
+            case "POST", "":
                 return self._add()
-        glossary = self.glossaries.get(self.owner, "".join(asked[1:2]))
-        match [asked[0], *asked[2:]]:
+        glossary = self.glossaries.get(self.owner, glossary_id)
+        match [method, *part]:
             case ["GET"]:
                 return JSONResponse(_described(glossary))
             case ["GET", "entries"]:
