@@ -180,7 +180,7 @@ def path_lengths(figure: Figure) -> None:
     """The longest path between two of n positions, by layer."""
     axes = figure.subplots()
     n = np.arange(2, 201)
-    axes.plot(n, n, label="recurrent: n")
+    axes.plot(n, n - 1, label="recurrent: n − 1")
     axes.plot(n, np.ceil((n - 1) / 2), label="convolutional, k = 3: (n − 1) / 2")
     axes.plot(
         n,

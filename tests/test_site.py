@@ -130,8 +130,9 @@ def test_links_of_figures_lead_to_sections_and_code(site: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(AXE is None, reason="axe-core is missing: pip install selenium-axe-python")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("width", "touch"), [(1280, False), (390, True)])
+@pytest.mark.parametrize(
+    ("width", "touch", "scheme"), [(1280, False, "light"), (390, True, "dark")]
+)
 def test_pages_beside_the_paper_are_accessible(
     site: Path, browser, width: int, touch: bool, scheme: str
 ) -> None:
