@@ -35,7 +35,7 @@ FIND_ALL = """
     }
     return found;
 """
-SETTLED = """return [...document.querySelectorAll("pre > code, .equation")].every((it) =>
+SETTLED = """return [...document.querySelectorAll("pre > code, .equation, .md-typeset__scrollwrap")].every((it) =>
     it.scrollWidth <= it.clientWidth || it.tabIndex === 0)"""
 
 

@@ -3,10 +3,20 @@
 "use strict";
 
 (() => {
-  // A block that is wider than its column can be scrolled by the arrow keys.
-  const watcher = new ResizeObserver((entries) => entries.forEach(({ target }) =>
-    target.scrollWidth > target.clientWidth ? target.setAttribute("tabindex", 0) : target.removeAttribute("tabindex")));
-  document.querySelectorAll("pre > code, .equation, .md-typeset__scrollwrap").forEach((block) => watcher.observe(block));
+  // A block that is wider than its column can be scrolled by the arrow keys. The theme forgets this on touch screens.
+  const mark = (block) => {
+    const isWide = block.scrollWidth > block.clientWidth;
+    if (isWide && !block.hasAttribute("tabindex")) block.setAttribute("tabindex", 0);
+  };
+  const sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => mark(target)));
+  const attributes = new MutationObserver((records) => records.forEach(({ target }) => mark(target)));
+  const watched = new WeakSet();
+  const watchAll = () => document.querySelectorAll("pre > code, .equation, .md-typeset__scrollwrap").forEach((block) => {
+    if (watched.has(block)) return;
+    watched.add(block);
+    sizes.observe(block);
+    attributes.observe(block, { attributeFilter: ["tabindex"] });
+  });
 
   document.querySelector(".md-search")?.setAttribute("aria-label", "Search");
 
@@ -21,6 +31,10 @@
     nameEach("nav.md-code__nav", "Code block");
     nameEach("nav.md-nav", "Pages");
   };
-  new MutationObserver(nameAll).observe(document.body, { childList: true, subtree: true });
-  nameAll();
+  const complete = () => {
+    watchAll();
+    nameAll();
+  };
+  new MutationObserver(complete).observe(document.body, { childList: true, subtree: true });
+  complete();
 })();
