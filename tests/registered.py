@@ -63,7 +63,14 @@ from transduce.wings.tables import parquet, records
 from transduce.wings.terms import annotating, glossary, searching
 from transduce_lab import operations, options
 from transduce_lab.comparing import evaluate_command
-from transduce_lab.families import blockwise, bytenet, convolutional, deep_att, recurrent
+from transduce_lab.families import (
+    blockwise,
+    bytenet,
+    convolutional,
+    deep_att,
+    neural_gpu,
+    recurrent,
+)
 from transduce_lab.paper import paper_bleu
 from transduce_lab.parsing import command as parsing
 from transduce_lab.parsing import trees
@@ -80,6 +87,7 @@ FAMILIES: list[type[Seq2Seq]] = [
     convolutional.Convolutional,
     bytenet.ByteNet,
     deep_att.DeepAtt,
+    neural_gpu.NeuralGPU,
 ]
 MODEL_OPTIONS: list[type[ModelOptions]] = [
     options.BlockwiseOptions,

@@ -53,6 +53,10 @@ KINDS = {
     "deep_att, shallow": replace(
         SMALL, kind="deep_att", num_encoder_layers=1, num_decoder_layers=1
     ),
+    "neural_gpu": replace(SMALL, kind="neural_gpu", source_vocab_size=10),
+    "neural_gpu, shallow": replace(
+        SMALL, kind="neural_gpu", num_encoder_layers=1, num_decoder_layers=1
+    ),
     "learned": replace(SMALL, positions="learned", max_positions=8),
     "heads": replace(SMALL, d_k=3, d_v=5),
     "separate": replace(SMALL, source_vocab_size=11, num_encoder_layers=1),

@@ -41,6 +41,7 @@ KINDS = {
     "convolutional": replace(SMALL, kind="convolutional"),
     "bytenet": replace(SMALL, kind="bytenet", num_encoder_layers=6, num_decoder_layers=6),
     "deep_att": replace(SMALL, kind="deep_att"),
+    "neural_gpu": replace(SMALL, kind="neural_gpu"),
     "modern": replace(
         SMALL, norm="pre", rms_norm=True, activation="swiglu", positions="rotary", num_kv_heads=2
     ),

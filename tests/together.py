@@ -48,6 +48,7 @@ MODELS = {
     "convolutional": replace(MODEL, kind="convolutional"),
     "bytenet": replace(MODEL, kind="bytenet"),
     "deep_att": replace(MODEL, kind="deep_att"),
+    "neural_gpu": replace(MODEL, kind="neural_gpu"),
 }
 TRAIN = TrainConfig(steps=20, warmup=10, clip_norm=100.0)
 # Micro-batches: all remainders of 2 and 3.

@@ -8,6 +8,7 @@ FAMILIES = {
     "convolutional": Family("transduce_lab.families.convolutional:Convolutional", ("positions",)),
     "bytenet": Family("transduce_lab.families.bytenet:ByteNet"),
     "deep_att": Family("transduce_lab.families.deep_att:DeepAtt"),
+    "neural_gpu": Family("transduce_lab.families.neural_gpu:NeuralGPU"),
 }
 ATTENTIONS = {"additive": "transduce_lab.families.additive:additive_attention"}
 PARTS = {

@@ -37,6 +37,7 @@ KINDS = {
     "separable": with_options(WIDE, kind="convolutional", separable=True),
     "bytenet": replace(WIDE, kind="bytenet"),
     "deep_att": replace(WIDE, kind="deep_att"),
+    "neural_gpu": replace(WIDE, kind="neural_gpu"),
 }
 METHODS = ("xavier", "t2t", "fairseq")
 
@@ -125,7 +126,9 @@ def test_every_transformer_can_begin_with_every_method(method):
     assert model(tokens, tokens).isfinite().all()
 
 
-@pytest.mark.parametrize("kind", ["recurrent", "convolutional", "bytenet", "deep_att"])
+@pytest.mark.parametrize(
+    "kind", ["recurrent", "convolutional", "bytenet", "deep_att", "neural_gpu"]
+)
 def test_other_families_refuse_the_initialisations_of_transformers(kind):
     with pytest.raises(
         UserError, match=rf"model\.init is for models of the kind transformer, not {kind}"

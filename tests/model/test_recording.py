@@ -26,6 +26,7 @@ def test_recording_attention_changes_no_output(kind):
         "recurrent": TGT.size(1),
         "bytenet": 0,
         "deep_att": TGT.size(1),
+        "neural_gpu": 0,
     }
     assert len(record.attention) == uses.get(KINDS[kind].kind, len(model.decoder))
     for kept in record.attention:
