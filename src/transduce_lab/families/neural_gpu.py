@@ -42,9 +42,11 @@ class ConvGRU(nn.Module):
 
     def draw_weights(self, generator: torch.Generator) -> None:
         """Draw kernels by Xavier's method. The gates have biases of 1, so that cells keep their values at first."""
-        for conv, bias in ((self.gates, 1.0), (self.new, 0.0)):
-            nn.init.xavier_uniform_(conv.weight, generator=generator)
-            nn.init.constant_(conv.bias, bias)
+        for name, weight in self.named_parameters():
+            if weight.dim() > 1:
+                nn.init.xavier_uniform_(weight, generator=generator)
+            else:
+                nn.init.constant_(weight, float(name.startswith("gates")))
 
     def forward(self, cells: Tensor, mask: Tensor, tape: tuple[Tensor, ...] = ()) -> Tensor:
         """cells (r, d, c, n), mask (r, 1, 1, n), and a tape of the shape of cells -> new cells, 0 outside the mask."""
