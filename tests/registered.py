@@ -61,7 +61,7 @@ from transduce.wings.rules import corpus_faults, more_rules
 from transduce.wings.synthetic import back_translation, remembering
 from transduce.wings.tables import parquet, records
 from transduce.wings.terms import annotating, glossary, searching
-from transduce_lab import operations, options
+from transduce_lab import operations, options, words
 from transduce_lab.comparing import evaluate_command
 from transduce_lab.families import (
     blockwise,
@@ -163,7 +163,11 @@ MAKE_COPIES: list[MakeCopies] = [copying.pairs_with_matches, annotating.pairs_wi
 READ_RECORDS: Callable[[Any, tuple[str, str], str], tuple[tuple[str, str], Iterator[Pair]]] = (
     records.read_records
 )
+LEARN_WORDS: Callable[[Sequence[Collection[str]], int, str], bytes] = words.learn
+VOCABULARY_OF_WORDS: Callable[[bytes, int], Vocabulary] = words.WordVocabulary
 OPTIONS: list[object] = [
+    LEARN_WORDS,
+    VOCABULARY_OF_WORDS,
     READ_RECORDS,
     *MAKE_COPIES,
     EXTEND_IMPORTED,

@@ -53,7 +53,7 @@ WINGS = [  # which wing may use which: one below it
 ]
 LAB = [  # above the core and the wings, of which it may use all
     {"lab.options"},
-    {"lab.families", "lab.operations", "lab.parsing"},
+    {"lab.families", "lab.operations", "lab.parsing", "lab.words"},
     {"lab.comparing"},
     {"lab.paper"},
     {"lab.commands", "lab.registered"},
@@ -97,6 +97,7 @@ OPTIONAL = {
     "py3langid",
     "pymarian",
     "sentencex",
+    "tokenizers",
     "simplemma",
     "starlette",
     "transformers",

@@ -22,6 +22,8 @@ OPTIONS = {
     "evaluate --against": "transduce_lab.comparing.evaluate_command:compare_translations",
     "evaluate --evalb": "transduce_lab.parsing.command:evaluate_trees",
     "evaluate --paper-bleu": "transduce_lab.paper.paper_bleu:paper_bleu",
+    "data.tokenizer=word": "transduce_lab.words:learn",
+    "vocabulary of words": "transduce_lab.words:WordVocabulary",
     "train --profile": "transduce_lab.operations:print_training_speed",
     "translate --profile": "transduce_lab.operations:print_search_speed",
 }

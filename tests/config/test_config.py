@@ -94,9 +94,9 @@ def configurations(draw: st.DrawFn) -> RunConfig:
         "none" if sections["data"]["symbols"] else sections["data"]["augment"]
     )
     sections["train"]["shard"] &= not experts
-    is_char = sections["data"]["tokenizer"] == "char"
-    sections["train"]["sample_source"] *= not is_char
-    sections["train"]["sample_target"] *= not (is_char or sections["data"]["symbols"])
+    is_fixed = sections["data"]["tokenizer"] in ("char", "word", "wordpiece")
+    sections["train"]["sample_source"] *= not is_fixed
+    sections["train"]["sample_target"] *= not (is_fixed or sections["data"]["symbols"])
     if sections["model"]["block_size"] > 1:
         sections["train"]["risk_steps"] = 0
     return RunConfig(
@@ -263,6 +263,7 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, value: Any, sentence: s
         ),
         ({"data.tokenizer": "char", "train.sample_source": 0.1}, "Characters can't be sampled"),
         ({"data.tokenizer": "char", "train.sample_target": 0.1}, "Characters can't be sampled"),
+        ({"data.tokenizer": "word", "train.sample_target": 0.1}, "Words can't be sampled"),
         (
             {"model.cell": "gru"},
             "model.cell is for models of the kind recurrent, not transformer. Leave",

@@ -55,7 +55,13 @@ FAMILIES = {
     ],
     "bytenet": ["model.kind=bytenet", "model.num_encoder_layers=5", "model.num_decoder_layers=5"],
     "deep_att": ["model.kind=deep_att"],
-    "neural_gpu": ["model.kind=neural_gpu", "model.d_model=24"],
+    "neural_gpu": [
+        "model.kind=neural_gpu",
+        "model.num_encoder_layers=1",
+        "model.num_decoder_layers=1",
+        "model.d_model=24",
+        "data.max_tokens=512",
+    ],
 }
 SHAPE = [
     "data.vocab_size=320",

@@ -17,6 +17,7 @@ from transduce.config.families import DOT_PRODUCTS, families
 from transduce.config.schema import (
     MAX_INTEGER,
     SECTIONS,
+    WORD_TOKENIZERS,
     CorpusConfig,
     DataConfig,
     DecodeConfig,
@@ -256,11 +257,12 @@ def check(config: RunConfig) -> None:
             "The target tokens are whole words, which can't be sampled.",
             "Leave train.sample_target out.",
         )
-    if config.data.tokenizer == "char" and (
+    if config.data.tokenizer in ("char", *WORD_TOKENIZERS) and (
         config.train.sample_source or config.train.sample_target
     ):
+        what = "Characters" if config.data.tokenizer == "char" else "Words"
         raise UserError(
-            "Characters can't be sampled.",
+            f"{what} can't be sampled.",
             "Leave train.sample_source and train.sample_target out.",
         )
     _check_languages(config.data)

@@ -20,6 +20,7 @@ PAD, BOS, EOS, UNK = 0, 1, 2, 3
 PLACEHOLDER_TOKENS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
 SYNTHETIC_TAG = "<BT> "  # begins each source of a synthetic corpus (Caswell et al., 2019)
 MAX_INTEGER = 2**31  # libraries have 32-bit integers
+WORD_TOKENIZERS = ("word", "wordpiece")  # values of data.tokenizer without a SentencePiece model
 SECTIONS = ("model", "data", "train", "decode")
 
 Options = Mapping[str, Any]  # section.key -> value, as in a recipe or on the command line
@@ -234,8 +235,8 @@ class DataConfig:
         "",
         "prepared corpus, parts of which each epoch repeats, so that a fine-tuned model keeps what it knows",
     )
-    tokenizer: Literal["bpe", "unigram", "char"] = option(
-        "bpe", "type of SentencePiece model", paper="bpe"
+    tokenizer: Literal["bpe", "unigram", "char", "word", "wordpiece"] = option(
+        "bpe", "type of SentencePiece model; word, wordpiece: for comparisons only", paper="bpe"
     )
     joint: bool = option(True, "share one vocabulary between source and target", paper="true")
     symbols: bool = option(

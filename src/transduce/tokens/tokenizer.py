@@ -9,10 +9,11 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 from unicodedata import category
 
 from transduce.config.commands import option
+from transduce.config.schema import WORD_TOKENIZERS
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, verify
 from transduce.tokens.imported_vocabulary import ImportedVocabulary
@@ -58,7 +59,7 @@ class Tokenizer:
         targets: Collection[str],
         *,
         vocab_size: int,
-        kind: Literal["bpe", "unigram", "char"] = "bpe",
+        kind: str = "bpe",
         joint: bool = True,
         symbols: bool = False,
         placeholder_tokens: str = "",
@@ -75,6 +76,16 @@ class Tokenizer:
         not limit these pieces. The characters in `placeholder_tokens` are always separate pieces. Raises UserError if
         there is no text, or if `vocab_size` leaves no room for the 256 byte pieces. `quotes`: see `Tokenizer`.
         """
+        if kind in WORD_TOKENIZERS:
+            if symbols or placeholder_tokens or languages or marks:
+                raise UserError(
+                    f"data.tokenizer={kind} is for plain text in two languages.",
+                    "Use another tokenizer for trees, masked placeholders, several languages, terms and memories.",
+                )
+            learn = option("data.tokenizer=word")
+            targets_model = learn([sources, targets] if joint else [targets], vocab_size, kind)
+            own = None if joint else _vocabulary(learn([sources], vocab_size, kind))
+            return cls(_vocabulary(targets_model), own, quotes)
         if symbols:
             targets_model = learn_symbols(targets)
         elif joint:
@@ -113,8 +124,8 @@ class Tokenizer:
         )
 
     def check_joint(self) -> None:
-        """Raise UserError for separate vocabularies, which can't be extended."""
-        if not self.joint:
+        """Raise UserError for separate vocabularies and those of words, which can't be extended."""
+        if not self.joint or (not self.is_imported and self.target.kind in WORD_TOKENIZERS):
             raise UserError(
                 "Languages can be added only to a model with one vocabulary for source and target."
             )
@@ -241,7 +252,7 @@ def _open(file: Path, listed: list[str] | None, threads: int) -> Vocabulary:
     """Open a vocabulary file. `listed` holds the pieces of an imported vocabulary in the order of their ids."""
     try:
         model = file.read_bytes()
-        return ImportedVocabulary(model, listed, threads) if listed else Vocabulary(model, threads)
+        return ImportedVocabulary(model, listed, threads) if listed else _vocabulary(model, threads)
     except FileNotFoundError:
         raise UserError(
             f"{file} is missing.", "Restore it from another copy of this folder."
@@ -250,6 +261,14 @@ def _open(file: Path, listed: list[str] | None, threads: int) -> Vocabulary:
         raise UserError(
             f"{file} can't be read: {error}.", "Restore it from another copy of this folder."
         ) from None
+
+
+def _vocabulary(model: bytes, threads: int = 1) -> Vocabulary:
+    """Open a vocabulary. That of words is JSON, which no SentencePiece model is."""
+    if model.startswith(b"{"):
+        vocabulary: Vocabulary = option("vocabulary of words")(model, threads)
+        return vocabulary
+    return Vocabulary(model, threads)
 
 
 def _read_quotes(file: Path) -> str | None:

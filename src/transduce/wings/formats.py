@@ -25,6 +25,7 @@ UNGATED, SIMPLE = ("relu", "gelu", "silu"), ("relu", "silu")
 SINUSOIDAL, NOT_SHIFTED = ("sinusoidal",), ("sinusoidal", "learned", "rotary")
 VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that each of FORMATS supports; None: all
     #                          ctranslate2  argos    huggingface  onnx         marian    web
+    "data.tokenizer":          6 * [("bpe", "unigram", "char")],
     "model.kind":              6 * [("transformer",)],
     "model.attention":         [SCALED,     SCALED,  SCALED,      PRODUCTS,    SCALED,   PRODUCTS],
     "model.d_k":               [ZERO,       ZERO,    ZERO,        None,        ZERO,     None],

@@ -25,6 +25,7 @@ from transduce_lab.comparing.statistics import (
     jackknife_error,
     spread,
 )
+from transduce_lab.comparing.unknown_words import with_known_words
 from transduce_lab.parsing.brackets import score_trees
 from transduce_lab.parsing.parser import Parser
 from transduce_lab.parsing.trees import Tree, parse_trees, simplify
@@ -75,7 +76,7 @@ def outcome(folders: Sequence[Path], text: EvaluationText, path: Path) -> Outcom
         else:
             found = evaluate(models, text.pairs, decode, tokenize=text.tokenize)
             scored = found.scored
-            outputs = [each.text for each in found.translations]
+            outputs = with_known_words(models, text.pairs, found.translations)
         return {
             "log_probs": [each.log_prob for each in scored],
             "num_tokens": [each.num_tokens for each in scored],

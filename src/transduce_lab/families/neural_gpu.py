@@ -1,13 +1,13 @@
 """Extended Neural GPU, with active memory instead of attention (Kaiser and Bengio, 2016; Kaiser and Sutskever, 2016).
 
-A sentence of n tokens is a memory of COLUMNS by n cells. Convolutional gated recurrent units (CGRU, section 2) change
-all cells n times. Then each output token changes all cells once, and is read from the cell at its position. It depends
-on all earlier tokens through a tape of their embeddings (section 3, "active memory decoder").
+A sentence of n tokens is a memory of CELL_COLUMNS by n cells. Convolutional gated recurrent units (CGRU, section 2)
+change all cells n times. Then each output token changes all cells once, and is read from the cell at its position. It
+depends on all earlier tokens through a tape of their embeddings (section 3, "active memory decoder").
 
 Unlike the original, the memory has no fixed size. It has the source's length, and grows with the target, so that a
 sentence's translation depends neither on its batch nor on the tokens that follow.
 
-b = sentences, r = rows (hypotheses), s = source positions, t = target positions, d = d_model, c = COLUMNS.
+b = sentences, r = rows (hypotheses), s = source positions, t = target positions, d = d_model, c = CELL_COLUMNS.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from transduce.config.schema import PAD, ModelConfig
 from transduce.model.embedding import Dropout, Embedding
 from transduce.model.seq2seq import Seq2Seq, State
 
-COLUMNS = 4
+CELL_COLUMNS = 4
 CELL_KERNEL = 3  # cells to each side and the cell itself, in both dimensions
 
 
@@ -110,4 +110,4 @@ class NeuralGPU(Seq2Seq):
 
 def first_column(x: Tensor) -> Tensor:
     """x (r, d, n) -> (r, d, c, n), with zeros in all columns but the first."""
-    return F.pad(x[:, :, None], (0, 0, 0, COLUMNS - 1))
+    return F.pad(x[:, :, None], (0, 0, 0, CELL_COLUMNS - 1))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce import model_folder
+from transduce.config.schema import WORD_TOKENIZERS
 from transduce.decoding.directions import Scores, directions_of
 from transduce.decoding.loading import describe_models, export_engine, scores_of
 from transduce.decoding.translator import Translator
@@ -100,6 +101,11 @@ class Summary(NamedTuple):
 def summarize(folder: Path) -> Summary:
     """Check a model folder, and describe it without loading the weights. Raises UserError as `load` does."""
     model = describe_models([folder], {})
+    if model.config.data.tokenizer in WORD_TOKENIZERS:
+        raise UserError(
+            f"{folder}: a model with data.tokenizer={model.config.data.tokenizer} can't be served.",
+            "Train a model with another tokenizer.",
+        )
     if model.descriptions:
         verify(
             model.descriptions[0].weights.parent,
