@@ -32,13 +32,13 @@ WORD_FORM = re.compile(r"\w+|\W")
 
 def learn(sides: Sequence[Collection[str]], vocab_size: int, kind: str) -> bytes:
     """Learn a vocabulary from texts, and return the content of its file. Raises UserError if there is no text."""
-    counts = Counter(word for text in chain.from_iterable(sides) for word in split(text))
-    if not counts:
+    if not any(map(str.strip, chain.from_iterable(sides))):
         raise UserError(
             "There is no text to learn a vocabulary from.", "Check that the corpus is not empty."
         )
     if kind == "word":
         known = [*FIRST_PIECES, SPACE, UNKNOWN_WORD, SPACE + UNKNOWN_WORD]
+        counts = Counter(word for text in chain.from_iterable(sides) for word in split(text))
         learnt = [word for word, _ in counts.most_common(max(0, vocab_size - len(known)))]
     else:
         known = [*FIRST_PIECES, SPACE, *BYTE_PIECES]

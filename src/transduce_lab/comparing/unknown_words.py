@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Translation
+from transduce.evaluation.evaluate import direction_of
 from transduce.model_folder import Bundle
 from transduce.text.pairs import Pair, read_pairs
 from transduce.wings.terms.glossary import spans_of
@@ -32,8 +33,11 @@ def with_known_words(
     )
     dictionary = dictionary_of((pair.source, pair.target) for corpus in corpora for pair in corpus)
     engine = TorchEngine([model.model for model in models])
+    translator = Translator(
+        engine, tokenizer, config.decode, directions=[direction_of(pairs, config.data)]
+    )
     sources = [pairs[place].source for place in places]
-    aligned = Translator(engine, tokenizer, config.decode).translate(sources, align=True)
+    aligned = translator.translate(sources, align=True)
     for place, source, translation in zip(places, sources, aligned, strict=True):
         texts[place] = fill_unknown(source, translation, dictionary)
     return texts
