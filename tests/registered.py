@@ -43,9 +43,13 @@ from transduce.wings.completion import infilling, prefixes, typed
 from transduce.wings.completion import lines_command as guides_command
 from transduce.wings.ct2 import opening
 from transduce.wings.documents import (
+    epub,
     html,
     lines,
     lines_command,
+    markdown,
+    ooxml,
+    opendocument,
     parallel_documents,
     po,
     subtitles,
@@ -117,6 +121,12 @@ READ_DOCUMENT: list[Callable[[DocumentFile], Document]] = [
     po.read_po,
     html.read_html,
     subtitles.read_subtitles,
+    ooxml.read_docx,
+    ooxml.read_pptx,
+    opendocument.read_odt,
+    opendocument.read_odp,
+    epub.read_epub,
+    markdown.read_markdown,
 ]
 TRANSLATE: list[Callable[[Call], None]] = [cluster.translate_in_shards, translate_command.run]
 CHECK_LINES: Callable[[str], None] = lines_command.check_lines

@@ -87,6 +87,7 @@ OPTIONAL = {
     "babel.messages.plurals",
     "fastapi",
     "httpx2",
+    "markdown_it",
     "mcp",
     "onnx",
     "onnxruntime",

@@ -12,6 +12,7 @@ import shutil
 import socket
 import tempfile
 import threading
+import zipfile
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -142,6 +143,26 @@ def document(data: bytes, name: str) -> None:
     # A tag that is never closed may move.
     is_same = len(again.texts) == count or name.endswith("html")
     expect(is_same, f"a translated document has {len(again.texts)} texts instead of {count}")
+
+
+def office(data: bytes, name: str, member: str, *others: str) -> None:
+    """An archive with a member. The archive stays the same bytes; with translations, it can be read again."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as packed:
+        for each in others:
+            packed.writestr(each, "<x/>")
+        packed.writestr(member, data)
+    office_file(content.getvalue(), name)
+
+
+def office_file(data: bytes, name: str) -> None:
+    found = read_document(data, name, *LANGUAGES)
+    expect(found.write([""] * len(found.texts)) == data, "an untranslated document changes")
+    written = found.write(translated(found.texts, found.kinds, words_only=len(data) % 2 == 0))
+    try:
+        read_document(written, name, *LANGUAGES)
+    except UserError as error:
+        raise BrokenError(f"a translated document can't be read: {error}") from error
 
 
 def translated(texts: Sequence[str], kinds: Sequence[TextKind], *, words_only: bool) -> list[str]:
@@ -555,6 +576,12 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "ass": partial(timed, suffix="ass"),
     "sbv": partial(timed, suffix="sbv"),
     "ttml": partial(timed, suffix="ttml"),
+    "markdown": partial(office_file, name="in.md"),
+    "docx": partial(office, name="in.docx", member="word/document.xml"),
+    "pptx": partial(office, name="in.pptx", member="ppt/slides/slide1.xml"),
+    "odt": partial(office, name="in.odt", member="content.xml"),
+    "epub": lambda data: office(data, "in.epub", "book.opf", "META-INF/container.xml"),
+    "office_archive": partial(office_file, name="in.docx"),
     "pages": lambda data: corpus(data, "one.html", "two.html"),
     "subtitles": lambda data: corpus(data, "one.srt", "two.srt"),
     "tsv": lambda data: corpus(data, "in.tsv"),

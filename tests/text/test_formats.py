@@ -182,7 +182,8 @@ def test_a_format_says_what_its_texts_may_contain(
 
 def test_only_these_formats_are_documents() -> None:
     names = {".txt", ".tmx", ".xlf", ".xliff", ".po", ".pot", ".csv", ".xcstrings", *MONOLINGUAL}
-    assert {*document_suffixes()} == names
+    office = {".docx", ".pptx", ".odt", ".odp", ".epub", ".md", ".markdown"}
+    assert {*document_suffixes()} == names | office
     for name in ("a.tsv", "a.jsonl", "a", "a.en"):
         assert not format_of(name).is_document and not format_of(name).symbols
     assert format_of("dir.po/a.TMX.gz") == FILE_FORMATS[".tmx"] and format_of("a.gz") == Format()

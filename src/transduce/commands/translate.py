@@ -197,8 +197,8 @@ def translate(
 ) -> None:
     """Translate texts, a document, a text file or standard input.
 
-    In a document (.po, .pot, .xlf, .xliff, .tmx, .html, .htm, .xhtml, .srt, .vtt), only the texts are translated; the
-    rest is copied. In other files, line n of the output translates line n of the input; blank lines stay blank.
+    In a document, such as a .docx, .odt, .epub, .html, .po or .xlf file, only the texts are translated; the rest is
+    copied. In other files, line n of the output translates line n of the input; blank lines stay blank.
 
     Args:
         model: A model folder.

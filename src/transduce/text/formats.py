@@ -54,6 +54,8 @@ class Document(Protocol):
     def kinds(self) -> list[TextKind]: ...
     @property
     def lines(self) -> list[int]: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...  # what the user should know about the file
     def write(self, translations: Sequence[str]) -> bytes: ...
 
 
@@ -108,6 +110,7 @@ _PAGE = Format(
     parallel=f"{_DOCUMENTS}.parallel_documents:read_page_pairs",
     document=f"{_DOCUMENTS}.html:read_html",
 )
+_MARKDOWN = Format(document=f"{_DOCUMENTS}.markdown:read_markdown")
 _SUBTITLES = Format(
     parallel=f"{_DOCUMENTS}.parallel_documents:read_subtitle_pairs",
     document=f"{_DOCUMENTS}.subtitles:read_subtitles",
@@ -131,6 +134,13 @@ FILE_FORMATS = {
     ".xliff": _XLIFF,
     ".po": Format(f"{_DOCUMENTS}.po:read_po_pairs", document=f"{_DOCUMENTS}.po:read_po"),
     ".pot": Format(document=f"{_DOCUMENTS}.po:read_po"),
+    ".md": _MARKDOWN,
+    ".markdown": _MARKDOWN,
+    ".docx": Format(document=f"{_DOCUMENTS}.ooxml:read_docx"),
+    ".pptx": Format(document=f"{_DOCUMENTS}.ooxml:read_pptx"),
+    ".epub": Format(document=f"{_DOCUMENTS}.epub:read_epub"),
+    ".odt": Format(document=f"{_DOCUMENTS}.opendocument:read_odt"),
+    ".odp": Format(document=f"{_DOCUMENTS}.opendocument:read_odp"),
     ".html": _PAGE,
     ".htm": _PAGE,
     ".xhtml": _PAGE,

@@ -42,7 +42,7 @@ def test_a_known_suffix_is_refused_unless_it_is_a_language(tmp_path: Path) -> No
 
 
 BINARY = (
-    "doc docx docm odt rtf pages ppt pptx pptm odp key xls xlsx xlsm ods pdf ps xps epub mobi azw3 fb2 idml "
+    "doc docm rtf pages ppt pptm key xls xlsx xlsm ods pdf ps xps mobi azw3 fb2 idml "
     "mqxlz wsxz xlz sdlppx sdlrpx sdltm mo gmo"
 )
 
@@ -126,7 +126,7 @@ def test_other_lines_with_an_unknown_suffix_are_refused(kind: str, tmp_path: Pat
     file.write_bytes(gzip.compress(b"\xef\xbb\xbf" + STRUCTURED[kind].encode()))
     with pytest.raises(UserError, match=rf"^{file} looks like an? .* add --plain\.$"):
         check_lines(str(file))
-    for name in ("a.txt", "a.md", "a", "a.en", "a.zh_CN", "a.deu_Latn", "a.tok"):
+    for name in ("a.txt", "a.rst", "a", "a.en", "a.zh_CN", "a.deu_Latn", "a.tok"):
         (tmp_path / name).write_text(STRUCTURED[kind], encoding="utf-8")
         check_lines(str(tmp_path / name))
 

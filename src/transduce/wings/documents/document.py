@@ -102,6 +102,7 @@ class Document:
     codec: str
     slots: tuple[Slot, ...]
     completions: tuple[Edit, ...] = ()  # made if any slot gets a translation
+    notes: tuple[str, ...] = ()  # what the user should know about the file
 
     @cached_property
     def texts(self) -> list[str]:
@@ -116,10 +117,11 @@ class Document:
     def lines(self) -> list[int]:
         return [slot.line for slot in self.slots for _ in slot.texts]
 
-    def write(self, translations: Sequence[str]) -> bytes:
+    def write(self, translations: Sequence[str], *, complete: bool = False) -> bytes:
         """The translated file; an empty translation leaves its slot unchanged.
 
-        Raises UserError if the file's encoding lacks a character of a translation.
+        If `complete` is true, makes the completions even if no slot changes. Raises UserError if the file's encoding
+        lacks a character of a translation.
         """
         if len(translations) != len(self.texts):
             raise ValueError(f"{len(translations)} translations of {len(self.texts)} texts")
@@ -127,11 +129,10 @@ class Document:
         final = [_translation(slot, rest) or slot.present for slot in self.slots]
         edits = list[Edit]()
         for i, slot in enumerate(self.slots):
-            new = self._with_attributes(i, final)
-            if slot.within is None and new != slot.present:
-                replaced = self._encodable(slot.write(new), slot)
-                edits += [Edit(slot.begin, slot.end, replaced), *slot.marks]
-        if edits:
+            new = self._changed(i, final) if slot.within is None else None
+            if new is not None:
+                edits += [Edit(slot.begin, slot.end, self._encodable(new, slot)), *slot.marks]
+        if edits or complete:
             edits = [*self.completions, *edits]
         in_order = sorted(dict.fromkeys(edits), key=lambda edit: edit.begin)
         return self._edited(0, len(self.content), in_order).encode(self.codec)
@@ -153,20 +154,24 @@ class Document:
                 attributes.setdefault(slot.within, {}).setdefault(slot.tag, []).append(i)
         return attributes
 
-    def _with_attributes(self, number: int, final: list[str]) -> str:
-        """The final text of a slot, including the translated texts in its tags and embedded elements."""
+    def _changed(self, number: int, final: list[str]) -> str | None:
+        """The new content of a slot, with the texts in its tags and embedded elements; None if nothing changes."""
+        slot = self.slots[number]
         inside = dict[str, str]()
+        edits = list[Edit]()
         for (begin, end), numbers in self._attributes.get(number, {}).items():
-            slots = ((self.slots[i], self._with_attributes(i, final)) for i in numbers)
-            edits = (
-                Edit(slot.begin, slot.end, text if text == slot.present else slot.write(text))
-                for slot, text in slots
-            )
-            inside[self.content[begin:end]] = self._edited(begin, end, edits)
-        if not inside:
-            return final[number]
+            inner = [(self.slots[i], self._changed(i, final)) for i in numbers]
+            its = [Edit(each.begin, each.end, text) for each, text in inner if text is not None]
+            edits += its
+            inside[self.content[begin:end]] = self._edited(begin, end, its)
+        if final[number] == slot.present:
+            in_order = sorted(edits, key=lambda edit: edit.begin)
+            return self._edited(slot.begin, slot.end, in_order) if edits else None
+        written = slot.write(final[number])
+        if not edits:
+            return written
         places = sorted(map(re.escape, inside), key=len, reverse=True)  # an element before its tag
-        return re.sub("|".join(places), lambda place: inside[place.group()], final[number])
+        return re.sub("|".join(places), lambda place: inside[place.group()], written)
 
     def _encodable(self, text: str, slot: Slot) -> str:
         """Replace characters outside the codec by character references; raises UserError in plain text."""
@@ -302,6 +307,7 @@ class TranslatedDocument(NamedTuple):
     texts: int  # number of translated texts
     # Line and flags of each text whose translation has flags.
     flagged: list[tuple[int, tuple[str, ...]]]
+    notes: tuple[str, ...] = ()  # what the user should know about the file
 
 
 def translate_document(
@@ -333,6 +339,5 @@ def translate_document(
     flagged = [
         (line, each.flags) for line, each in zip(lines, translations, strict=True) if each.flags
     ]
-    return TranslatedDocument(
-        document.write([each.text for each in translations]), len(translations), flagged
-    )
+    content = document.write([each.text for each in translations])
+    return TranslatedDocument(content, len(translations), flagged, document.notes)

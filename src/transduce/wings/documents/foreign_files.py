@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from transduce.system.errors import UserError
-from transduce.text.file_kinds import OFFICE, TOOLS
+from transduce.text.file_kinds import TOOLS
 from transduce.text.formats import document_suffixes
 from transduce.text.languages import LANGUAGE_CODE
 from transduce.text.plain import STANDARD_INPUT, read_pieces, suffixes
@@ -43,11 +43,14 @@ PAGE_FORMAT = ForeignFormat("an HTML page", "Save it as .html.")
 MESSAGES_FORMAT = ForeignFormat("a file of gettext", "Name it .po.")
 CSV_FORMAT = ForeignFormat("a CSV table", AS_LINES)
 FOREIGN_FORMATS = {
-    ".doc .docx .docm .odt .rtf .pages": ("a document of a word processor", OFFICE),
-    ".ppt .pptx .pptm .odp .key": ("a presentation", OFFICE),
+    ".doc .docm .rtf .pages": (
+        "a document of a word processor",
+        "Save it as .docx or .odt.",
+    ),
+    ".ppt .pptm .key": ("a presentation", "Save it as .pptx or .odp."),
     ".xls .xlsx .xlsm .ods": ("a table", AS_LINES),
     ".pdf .ps .xps": ("a document in pages", "Save its text as .txt."),
-    ".epub .mobi .azw3 .fb2": ("an electronic book", "Convert it to .html with Pandoc or Calibre."),
+    ".mobi .azw3 .fb2": ("an electronic book", "Convert it to .epub with Calibre."),
     ".idml": ("a document of InDesign", _toolkit("idml2po")),
     ".sdlxliff .mqxliff .mxliff .txlf .ttx .txml": ("a file of a translation tool", TOOLS),
     ".mqxlz .wsxz .xlz .sdlppx .sdlrpx .sdltm": ("a package of a translation tool", TOOLS),
@@ -84,12 +87,12 @@ BY_SUFFIX = {
 # Text whose lines people translate one by one.
 TEXT_NAMES = (
     "txt text tok bpe src tgt trg ref hyp mt pe snt sent seg raw clean detok lc tc norm in out tab "
-    "md markdown rst adoc asciidoc org wiki textile"
+    "rst adoc asciidoc org wiki textile"
 )
 TEXT_SUFFIXES = frozenset(["", *(f".{name}" for name in TEXT_NAMES.split())])
 BINARY_FORMATS = frozenset(
     BY_SUFFIX[suffix]
-    for suffix in (".doc", ".ppt", ".xls", ".pdf", ".epub", ".idml", ".mqxlz", ".mo")
+    for suffix in (".doc", ".ppt", ".xls", ".pdf", ".mobi", ".idml", ".mqxlz", ".mo")
 )
 
 MAX_SAMPLE_LINES = 200

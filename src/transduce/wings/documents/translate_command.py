@@ -54,6 +54,8 @@ def run(call: Call) -> None:
             examine=examine,
         )
         _write(call.output, document.content)
+    for note in document.notes:
+        log(note)
     place = "" if call.output == STANDARD_OUTPUT else f" → {call.output}"
     log(f"{count(document.texts, 'text')} translated{place}")
     if not document.texts and not call.redo:

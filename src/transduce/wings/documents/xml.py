@@ -176,15 +176,7 @@ class UnitReader:
         try:
             self._expat.Parse(content, last)
         except expat.ExpatError as error:
-            reason = expat.ErrorString(error.code)
-            truncated = (
-                ", or the file is cut short"
-                if last and reason.startswith(TRUNCATION_ERRORS)
-                else ""
-            )
-            raise UserError(
-                f"{self.name}:{error.lineno}: not well-formed XML: {reason}{truncated}."
-            ) from None
+            raise ill_formed(self.name, error, is_last=last) from None
         units = self._complete
         self._complete = []
         return units
@@ -244,12 +236,25 @@ class UnitReader:
             self._refuse_declaration()
 
     def _refuse_declaration(self, *_: Any) -> None:
-        raise UserError(
-            f"{self.name}:{self._expat.CurrentLineNumber}: the document type "
-            "declares entities or elements, which can expand the file without limit "
-            "or include other files.",
-            "Remove the declarations.",
-        )
+        refuse_declaration(self.name, self._expat)
+
+
+def refuse_declaration(name: str, parser: expat.XMLParserType, *_: Any) -> None:
+    """Raise UserError for a declaration of an entity or element."""
+    raise UserError(
+        f"{name}:{parser.CurrentLineNumber}: the document type "
+        "declares entities or elements, which can expand the file without limit "
+        "or include other files.",
+        "Remove the declarations.",
+    )
+
+
+def ill_formed(name: str, error: expat.ExpatError, *, is_last: bool) -> UserError:
+    """The error for malformed XML; `is_last`: whether the file has ended."""
+    reason = expat.ErrorString(error.code)
+    is_truncated = is_last and reason.startswith(TRUNCATION_ERRORS)
+    truncated = ", or the file is cut short" if is_truncated else ""
+    return UserError(f"{name}:{error.lineno}: not well-formed XML: {reason}{truncated}.")
 
 
 def decode_xml(content: bytes, name: str) -> tuple[str, str]:

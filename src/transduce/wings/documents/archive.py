@@ -1,0 +1,290 @@
+"""ZIP archives that hold documents, such as .docx and .epub files.
+
+Writing an archive replaces the content of some members. All other members stay the same bytes: their compressed
+content, order, times, extra fields and comments.
+"""
+
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from io import BytesIO
+from itertools import islice
+from typing import Any, NamedTuple
+
+from transduce.system.errors import UserError
+from transduce.text.file_kinds import kind_of
+from transduce.text.formats import TextKind
+from transduce.wings.documents.document import Document
+from transduce.wings.documents.xml import decode_xml
+from transduce.wings.documents.xml_tree import check_xml
+
+MAX_ARCHIVE_BYTES = 1_000_000_000
+MAX_MEMBERS = 20_000
+MAX_EXPANDED_BYTES = 100_000_000  # of all members that are read
+MAX_EXPANSION_RATIO = 200  # limit of the ratio of uncompressed to compressed bytes
+SMALL_BYTES = 10_000_000  # members up to this size may have any ratio
+READABLE_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+COMPOUND_FILE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Microsoft's older container of files
+ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")  # in a compound file: an encrypted .docx
+OPEN_WITHOUT_PASSWORD = "Open it in its program, and save a copy without a password."
+SAVE_AGAIN = "Open it in its program, and save it again."
+ENCRYPTED_FLAG = 1
+DESCRIPTOR_FLAG = 8  # the sizes of a member stand behind its content
+LOCAL_SIGNATURE = b"PK\3\4"
+LOCAL_HEADER = struct.Struct("<4s5H3I2H")
+CENTRAL_HEADER = struct.Struct("<4s6H3I5H2I")
+END_RECORD = struct.Struct("<4s4H2IH")
+ZIP64_EXTRA = 1
+ERRORS = (  # of zipfile, for damaged archives
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    struct.error,
+    ValueError,
+)
+
+
+class _Entry(NamedTuple):
+    """A member, as the directory at the end of the archive describes it."""
+
+    info: zipfile.ZipInfo
+    header: tuple[Any, ...]  # the fields of CENTRAL_HEADER
+    name: bytes
+    extra: bytes
+    comment: bytes
+
+
+class Archive:
+    """A ZIP archive in memory."""
+
+    def __init__(self, content: bytes, name: str) -> None:
+        """Read the directory of an archive.
+
+        Raises UserError if the file is damaged, encrypted or no archive, if names of its members are repeated or lead
+        outside the archive, or if there are too many members.
+        """
+        self.content = content
+        self.name = name
+        if len(content) > MAX_ARCHIVE_BYTES:
+            raise UserError(f"{name} has more than {MAX_ARCHIVE_BYTES:,} bytes.", "Split it.")
+        if content.startswith(COMPOUND_FILE):
+            raise self._compound_file()
+        if not content.startswith(b"PK"):
+            kind = kind_of(content)
+            is_what = f"it is {kind[0]}" if kind else "it is no ZIP archive"
+            raise UserError(
+                f"{name} has another format than its suffix says: {is_what}.", SAVE_AGAIN
+            )
+        try:
+            self._zip = zipfile.ZipFile(BytesIO(content))
+            self._entries = list(self._directory())
+        except ERRORS as error:
+            raise self._damaged(error) from None
+        self._check()
+        self._left = MAX_EXPANDED_BYTES
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the members."""
+        return [entry.info.filename for entry in self._entries]
+
+    def read(self, member: str) -> bytes:
+        """The content of a member. Raises UserError if the member is damaged or too large."""
+        info = self._zip.getinfo(member)
+        expanded = info.file_size
+        is_bomb = expanded > max(SMALL_BYTES, MAX_EXPANSION_RATIO * info.compress_size)
+        if expanded > self._left or is_bomb:
+            raise UserError(
+                f"{self.name}: {member} would expand to {expanded:,} bytes from {info.compress_size:,}.",
+                "Split the document.",
+            )
+        self._left -= expanded
+        try:
+            if info.compress_type not in READABLE_METHODS:
+                raise zipfile.BadZipFile(f"compression method {info.compress_type} is unknown")
+            return self._zip.read(info)  # never more than info.file_size bytes
+        except ERRORS as error:
+            raise self._damaged(error, member) from None
+
+    def read_xml(self, member: str) -> tuple[str, str, str]:
+        """The text of a member, its name in messages, and its codec. Raises UserError if it is no well-formed XML."""
+        name = f"{self.name}: {member}"
+        text, codec = decode_xml(self.read(member), name)
+        check_xml(text, name)
+        return text, name, codec
+
+    def matching(self, pattern: re.Pattern[str]) -> list[str]:
+        """The names of the members that match a pattern, with numbers in the order of their values."""
+        names = filter(pattern.fullmatch, self.names)
+        return sorted(
+            names, key=lambda name: re.sub(r"\d+", lambda digits: digits[0].zfill(9), name)
+        )
+
+    def require(self, beginning: str, what: str) -> None:
+        """Raise UserError if no member's name has a beginning, so that the file is something else than `what`."""
+        if not any(name.startswith(beginning) for name in self.names):
+            raise UserError(
+                f"{self.name} is not {what}: the archive has no {beginning}.", SAVE_AGAIN
+            )
+
+    def write(self, changed: Mapping[str, bytes]) -> bytes:
+        """The archive with new contents of some members."""
+        if not changed:
+            return self.content
+        in_order = sorted(self._entries, key=lambda entry: entry.info.header_offset)
+        begins = [entry.info.header_offset for entry in in_order]
+        parts = [self.content[: begins[0]]]
+        size = begins[0]
+        directory = dict[str, bytes]()
+        for entry, end in zip(in_order, [*begins[1:], self._zip.start_dir], strict=True):
+            member = entry.info.filename
+            whole = self.content[entry.info.header_offset : end]
+            header = list(entry.header)
+            extra = entry.extra
+            if member in changed:
+                whole, header[7:10] = _compressed(whole, entry.info, changed[member])
+                header[3] &= ~DESCRIPTOR_FLAG
+                extra = _without_zip64(extra)
+            header[11] = len(extra)
+            header[16] = size
+            directory[member] = CENTRAL_HEADER.pack(*header) + entry.name + extra + entry.comment
+            parts.append(whole)
+            size += len(whole)
+        central = b"".join(directory[name] for name in self.names)
+        end_record = END_RECORD.pack(
+            b"PK\5\6",
+            0,
+            0,
+            len(self.names),
+            len(self.names),
+            len(central),
+            size,
+            len(self._zip.comment),
+        )
+        return b"".join([*parts, central, end_record, self._zip.comment])
+
+    def _directory(self) -> list[_Entry]:
+        """The entries of the directory. Raises BadZipFile for ZIP64, which only much larger archives need."""
+        at = self._zip.start_dir
+        entries = []
+        for info in self._zip.infolist():
+            header = CENTRAL_HEADER.unpack_from(self.content, at)
+            if 0xFFFFFFFF in header[8:10] or header[16] == 0xFFFFFFFF:
+                raise zipfile.BadZipFile("it is a ZIP64 archive")
+            at += CENTRAL_HEADER.size
+            if not self.content.startswith(LOCAL_SIGNATURE, info.header_offset):
+                raise zipfile.BadZipFile("its directory is wrong")
+            fields = []
+            for length in header[10:13]:
+                fields.append(self.content[at : at + length])
+                at += length
+            entries.append(_Entry(info, header, *fields))
+        return entries
+
+    def _check(self) -> None:
+        if not self._entries or len(self._entries) > MAX_MEMBERS:
+            raise UserError(
+                f"{self.name} is an archive of {len(self._entries):,} files.", SAVE_AGAIN
+            )
+        begins = {entry.info.header_offset for entry in self._entries}
+        if min(len(set(self.names)), len(begins)) < len(self.names):
+            raise UserError(
+                f"{self.name}: two files in the archive have the same name.", SAVE_AGAIN
+            )
+        for entry in self._entries:
+            member = entry.info.filename
+            if ".." in re.split(r"[/\\]", member) or re.match(r"[/\\]|\w:", member):
+                raise UserError(
+                    f"{self.name}: the name {member!r} leads outside the archive.",
+                    "Do not open this file: it may be an attack.",
+                )
+            if entry.info.flag_bits & ENCRYPTED_FLAG:
+                raise UserError(f"{self.name} is protected by a password.", OPEN_WITHOUT_PASSWORD)
+
+    def _compound_file(self) -> UserError:
+        if ENCRYPTED_PACKAGE in self.content:
+            return UserError(f"{self.name} is protected by a password.", OPEN_WITHOUT_PASSWORD)
+        return UserError(
+            f"{self.name} is a file of Microsoft Office 97 to 2003, such as a .doc file, with another suffix.",
+            "Open it in an office program, and save it in the format that its suffix says.",
+        )
+
+    def _damaged(self, error: Exception, member: str = "") -> UserError:
+        place = f"{self.name}: {member}" if member else self.name
+        return UserError(f"{place} is damaged: {error or type(error).__name__}.", SAVE_AGAIN)
+
+
+def _compressed(whole: bytes, info: zipfile.ZipInfo, content: bytes) -> tuple[bytes, list[int]]:
+    """A member with a new content, from its local header on; and its checksum and its two sizes."""
+    fields = list(LOCAL_HEADER.unpack_from(whole))
+    name_end = LOCAL_HEADER.size + fields[9]
+    extra = _without_zip64(whole[name_end : name_end + fields[10]])
+    compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    is_stored = info.compress_type == zipfile.ZIP_STORED
+    compressed = content if is_stored else compressor.compress(content) + compressor.flush()
+    sizes = [zlib.crc32(content), len(compressed), len(content)]
+    fields[2] &= ~DESCRIPTOR_FLAG
+    fields[6:9] = sizes
+    fields[10] = len(extra)
+    header = LOCAL_HEADER.pack(*fields)
+    return header + whole[LOCAL_HEADER.size : name_end] + extra + compressed, sizes
+
+
+def _without_zip64(extra: bytes) -> bytes:
+    """The extra fields of a member, without the sizes in 64 bits."""
+    kept = b""
+    while len(extra) >= 4:
+        kind, length = struct.unpack_from("<2H", extra)
+        kept += b"" if kind == ZIP64_EXTRA else extra[: 4 + length]
+        extra = extra[4 + length :]
+    return kept + extra
+
+
+@dataclass(frozen=True)
+class ArchiveDocument:
+    """The documents in an archive, as one document. The number of a text stands for its line."""
+
+    archive: Archive
+    documents: Mapping[str, Document]  # by the names of the members
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The texts to translate."""
+        return [text for document in self.documents.values() for text in document.texts]
+
+    @cached_property
+    def kinds(self) -> list[TextKind]:
+        return [kind for document in self.documents.values() for kind in document.kinds]
+
+    @cached_property
+    def lines(self) -> list[int]:
+        return list(range(1, 1 + len(self.texts)))
+
+    def write(self, translations: Sequence[str]) -> bytes:
+        """The translated archive; an empty translation leaves its text unchanged."""
+        if len(translations) != len(self.texts):
+            raise ValueError(f"{len(translations)} translations of {len(self.texts)} texts")
+        changed = self._changed(translations, complete=False)
+        if changed:
+            changed = self._changed(translations, complete=True)
+        return self.archive.write(changed)
+
+    def _changed(self, translations: Sequence[str], *, complete: bool) -> dict[str, bytes]:
+        """The new contents of the members that change."""
+        rest = iter(translations)
+        changed = dict[str, bytes]()
+        for member, document in self.documents.items():
+            its = list(islice(rest, len(document.texts)))
+            written = document.write(its, complete=complete)
+            if written != document.content.encode(document.codec):
+                changed[member] = written
+        return changed

@@ -1,0 +1,218 @@
+"""Reads Markdown (CommonMark): paragraphs, headings and list items, with stress, links and code as tags.
+
+markdown-it-py finds the blocks and their inline elements. Code, front matter, HTML blocks, tables, definitions of links
+and the addresses of links stay.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
+from html import escape
+from typing import Any
+
+from transduce.inline.events import unescape
+from transduce.inline.markup import TAG_PATTERN
+from transduce.inline.placeholder_removal import is_text
+from transduce.inline.placeholders import mask
+from transduce.system.errors import needing
+from transduce.text.formats import MARKUP_TEXT, DocumentFile
+from transduce.text.plain import BYTE_ORDER_MARK
+from transduce.wings.documents.document import Document, Slot, decode
+from transduce.wings.documents.paragraphs import Kept, Token, as_markup, from_markup
+
+# A rule of markdown-it-py: whether the text goes on with an element of its kind. The argument `silent` forbids tokens.
+InlineRule = Callable[[Any, bool], bool]
+FRONT_MATTER = re.compile(
+    r"\A\ufeff?(?:---[ \t]*\r?\n.*?^(?:---|\.\.\.)|\+\+\+[ \t]*\r?\n.*?^\+\+\+)[ \t]*$",
+    re.DOTALL | re.MULTILINE,
+)
+MARKDOWN_LINE = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n|\Z)")
+# Lines of other programs: containers, admonitions and templates.
+DIRECTIVES = (":::", "!!!", "???", "{%", "{{<", "[TOC]")
+# Not in CommonMark: footnotes, boxes of tasks, formulas.
+EXTENSIONS = re.compile(
+    r"\[\^[^\]\s]++\]:?|\A\[[ xX]\](?=\s)|(?<![\w$\\])\$\$?(?![\s$])[^$]++(?<!\s)\$\$?(?![\w$])"
+)
+# What would be markup in a text.
+LOOKS_LIKE_MARKUP = re.compile(
+    r"[\\`*\[\]]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|(?<!\w)_|_(?!\w)|~(?=~)|(?<=~)~|\$"
+    r"|\A(?:#(?=#{0,5}(?:\s|\Z))|>|[-+](?=\s|\Z|-)|=)|#(?=#*\s*\Z)"
+)
+BLANK_BEHIND_OPENING = re.compile(r"(<r\d+>)(\s+)")
+BLANK_BEFORE_CLOSING = re.compile(r"(\s+)(</r\d+>)")
+NUMBER_OF_ITEM = re.compile(r"\A(\s*\d{1,9})([.)])(?=\s|\Z)")
+TAGS_OF_PAIRS = ("em", "strong", "s", "link")
+
+
+def read_markdown(file: DocumentFile) -> Document:
+    """The paragraphs, headings and list items."""
+    text, codec = decode(file.content, file.name)
+    lines = MARKDOWN_LINE.findall(text)
+    begins = [0]
+    for line in lines:
+        begins.append(begins[-1] + len(line))
+    front = FRONT_MATTER.match(text)
+    hidden = len(MARKDOWN_LINE.findall(front.group())) - 1 if front else 0  # number of its lines
+    shown = "".join(["\n" * hidden, *lines[hidden:]]).removeprefix(BYTE_ORDER_MARK)
+    slots = list[Slot]()
+    in_table = False
+    for block in _parser().parse(shown):
+        in_table = (in_table or block.type == "table_open") and block.type != "table_close"
+        if block.type != "inline" or block.map is None or in_table:
+            continue
+        first = block.map[0]
+        shown_lines = block.content.split("\n")
+        places = list(_places(shown_lines, lines[first:], begins[first:]))
+        if len(places) == len(shown_lines) and not block.content.startswith(DIRECTIVES):
+            slots += _slots(block, text, places, first + 1)
+    return Document(file.name, text, codec, tuple(slots))
+
+
+@cache
+def _parser() -> Any:
+    with needing("documents", "Reading Markdown"):
+        from markdown_it import MarkdownIt, rules_inline
+
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    for name, rule in {
+        "link": rules_inline.link,
+        "image": rules_inline.image,
+        "backticks": rules_inline.backtick,
+        "autolink": rules_inline.autolink,
+        "html_inline": rules_inline.html_inline,
+    }.items():
+        parser.inline.ruler.at(name, _recording(rule))
+    return parser
+
+
+def _recording(
+    rule: InlineRule,
+) -> InlineRule:
+    """Let a rule record the characters of its elements in their field `meta`."""
+
+    def recorded(state: Any, silent: bool) -> bool:
+        begin = state.pos
+        count = len(state.tokens)
+        if not rule(state, silent):
+            return False
+        new = [] if silent else [each for each in state.tokens[count:] if each.type != "text"]
+        if new:
+            new[0].meta["raw"] = state.src[begin : state.pos]
+            if new[0].type == "link_open" and not new[0].info:
+                label_end = state.md.helpers.parseLinkLabel(state, begin, True)
+                new[0].meta["raw"] = "["
+                new[-1].meta["raw"] = _target(
+                    state.src[begin:label_end], state.src[label_end : state.pos]
+                )
+        return True
+
+    return recorded
+
+
+def _target(label: str, raw: str) -> str:
+    """What stands behind the text of a link. If the text was also the name of its definition, the name stays."""
+    return f"]{label}]" if raw in ("]", "][]") else raw
+
+
+def _places(
+    shown: Sequence[str], lines: Sequence[str], begins: Sequence[int]
+) -> Iterator[tuple[int, int]]:
+    """The place of each line of a block in the file; stops at a line that is not found."""
+    for i, (content, line) in enumerate(zip(shown, lines, strict=False)):
+        stripped = content.strip()
+        column = line.find(stripped) if i == 0 else line.rfind(stripped)
+        if column < 0:
+            return
+        yield begins[i] + column, begins[i] + column + len(stripped)
+
+
+def _slots(block: Any, text: str, places: Sequence[tuple[int, int]], line: int) -> Iterator[Slot]:
+    """The slot of a block, if the block has a text."""
+    markup, kept = as_markup(_paired(_tokens(block.children or [], text, places)))
+    if is_text(mask(markup, MARKUP_TEXT)):
+        yield Slot(
+            markup,
+            markup,
+            line,
+            places[0][0],
+            places[-1][1],
+            partial(_written, kept=kept),
+            MARKUP_TEXT,
+        )
+
+
+def _tokens(
+    elements: Sequence[Any], text: str, places: Sequence[tuple[int, int]]
+) -> Iterator[Token]:
+    """The tokens of a block; those of HTML are points."""
+    line = 0
+    is_address = False  # whether the text is that of <https://example.org>
+    for element in elements:
+        raw = element.meta.get("raw", element.markup).replace("\n", " ")
+        kind, _, side = element.type.partition("_")
+        if element.info == "auto":
+            is_address = side == "open"
+            if is_address:
+                yield Token("code", 0, 0, raw, escape(raw[1:-1], quote=False))
+        elif element.type == "text" and not is_address:
+            yield from _with_extensions(element.content)
+        elif element.type == "softbreak":
+            yield Token("text", 0, 0, " ")
+        elif element.type == "hardbreak":
+            _, end = places[line]
+            end -= text[end - 1] == "\\"
+            yield Token("break", 0, 0, text[end : places[line + 1][0]])
+        elif element.type == "code_inline":
+            yield Token("code", 0, 0, raw, escape(element.content, quote=False))
+        elif kind in TAGS_OF_PAIRS:
+            yield Token("open" if side == "open" else "close", 0, 0, raw)
+        elif element.type != "text":
+            yield Token("point", 0, 0, raw)
+        line += element.type.endswith("break") + element.meta.get("raw", "").count("\n")
+
+
+def _with_extensions(text: str) -> Iterator[Token]:
+    """The tokens of a text."""
+    done = 0
+    for match in EXTENSIONS.finditer(text):
+        yield Token("text", 0, 0, escape(text[done : match.start()], quote=False))
+        yield Token("point", 0, 0, match.group())
+        done = match.end()
+    yield Token("text", 0, 0, escape(text[done:], quote=False))
+
+
+def _paired(tokens: Iterable[Token]) -> list[Token]:
+    """Make pairs of the tags of HTML that open and close an element; <br> is a break."""
+    done = list[Token]()
+    opened = list[tuple[str, int]]()
+    for token in tokens:
+        tag = TAG_PATTERN.fullmatch(token.raw) if token.kind == "point" else None
+        name = tag["name"].lower() if tag else ""
+        if name == "br":
+            token = token._replace(kind="break")
+        elif tag and not tag["close"] and not tag["empty"]:
+            opened.append((name, len(done)))
+        elif tag and opened and opened[-1][0] == name:
+            begin = opened.pop()[1]
+            done[begin] = done[begin]._replace(kind="open")
+            token = token._replace(kind="close")
+        elif token.kind == "open":
+            opened.append(("", 0))
+        elif token.kind == "close":
+            while opened.pop()[0]:
+                pass  # the tags in a pair that are not closed there
+        done.append(token)
+    return done
+
+
+def _written(translation: str, kept: Sequence[Kept]) -> str:
+    # Stress may not begin or end with a blank, and two codes need a blank between them.
+    marked = BLANK_BEHIND_OPENING.sub(r"\2\1", BLANK_BEFORE_CLOSING.sub(r"\2\1", translation))
+    apart = marked.replace("</code><code", "</code> <code")
+    return from_markup(apart, kept, _escaped).strip()
+
+
+def _escaped(text: str, _style: str) -> str:
+    """Write a text so that nothing in it is markup."""
+    plain = " ".join(unescape(text).split("\n"))
+    return NUMBER_OF_ITEM.sub(r"\1\\\2", LOOKS_LIKE_MARKUP.sub(r"\\\g<0>", plain))

@@ -1,0 +1,121 @@
+"""Tests of transduce/wings/documents/markdown.py, with the pages of our documentation as real files."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from office_files import FOLDER, read, translated
+
+ROOT = Path(__file__).parents[3]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs/guides").glob("*.md")),
+    *sorted(FOLDER.glob("*.md")),
+]
+# Types of inline tokens that the words of a text do not change.
+KEPT = {"code_inline", "link_open", "image", "html_inline", "strong_open", "em_open", "hardbreak"}
+
+
+def blocks(text: str) -> list[Token]:
+    return MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
+
+
+def shape(text: str) -> Iterator[object]:
+    """What translating may not change: the blocks, code and tables, and the elements in each text."""
+    in_table = False
+    for block in blocks(text):
+        in_table = (in_table or block.type == "table_open") and block.type != "table_close"
+        yield block.type, block.tag, block.markup, block.info
+        if block.type != "inline" or in_table:
+            yield block.content
+            continue
+        yield sorted(
+            (each.type, each.content, str(each.attrs))
+            for each in block.children or []
+            if each.type in KEPT
+        )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_keep_everything_but_their_words(page: Path) -> None:
+    content = page.read_bytes()
+    document = read("a.md", content)
+    assert document.texts
+    assert document.write(document.texts) == content
+    assert document.write([""] * len(document.texts)) == content
+    translations = translated(document, str.swapcase)
+    written = document.write(translations).decode()
+    assert list(shape(written)) == list(shape(content.decode()))
+    again = read("a.md", written.encode()).texts
+    assert [without_tags(text) for text in again] == [without_tags(text) for text in translations]
+
+
+def without_tags(text: str) -> str:
+    return "".join(re.sub("<[^>]*>", "", text).split())
+
+
+def shown(markdown: str) -> str:
+    """The text that a reader of one paragraph sees."""
+    [_, inline, _] = blocks(markdown)
+    return "".join(each.content for each in inline.children or [] if each.type == "text")
+
+
+@given(st.text(alphabet="ab1 .#>*_`[]()<>&;!\\~+-=$|{}:", min_size=1, max_size=30))
+@example("# a")
+@example("1. a")
+@example("- a")
+@example("=")
+@example("a ##")
+@example("&amp; [x](y)")
+def test_any_translation_stays_one_paragraph_of_text(text: str) -> None:
+    text = " ".join(f"{text} x".split())
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    written = read("a.md", b"A dog").write([escaped]).decode()
+    assert shown(written) == text
+
+
+TEXTS = {
+    "# A heading #": ["A heading"],
+    "Two\nlines\n=====": ["Two lines"],
+    "> A quote\n> of *two\n> lines*": ["A quote of <r1>two lines</r1>"],
+    "> A quote\nthat is lazy": ["A quote that is lazy"],
+    "* One\n  goes on\n* Two": ["One goes on", "Two"],
+    "A [link](x 'Title') and [another].\n\n[another]: y": ["A <r1>link</r1> and <r2>another</r2>."],
+    "Call `f(x)` ![now](b.png).": ['Call <code n="1">f(x)</code> <x2/>.'],
+    "See <https://example.org>.": ['See <code n="1">https://example.org</code>.'],
+    "A <b>bold</b> <br> word <i>here": ['A <r1>bold</r1> <br n="2"/> word <x3/>here'],
+    "A\\\nbreak  \nhere": ['A<br n="1"/>break<br n="2"/>here'],
+    "A &lt; B &amp; \\*C": ["A &lt; B &amp; *C"],
+    "A note[^1] for $a^2$, 5 $.\n\n[^1]: It says *so*.": [
+        "A note<x1/> for <x2/>, 5 $.",
+        "<x1/> It says <r2>so</r2>.",
+    ],
+    "- [ ] A task": ["<x1/> A task"],
+    "---\ntitle: A b\n---\nText": ["Text"],
+    "+++\na = 1\n+++\n\nText": ["Text"],
+    "```\ncode\n```\n\n    code\n\n<div>\nhtml\n</div>\n\n12\n\n---\n": [],
+    "| a | b |\n|---|---|\n| c | d |\n": [],
+    ":::note\ntext\n:::": [],
+    "\ufeffText\r\nmore\r\n": ["Text more"],
+}
+
+
+@pytest.mark.parametrize("content", TEXTS)
+def test_texts(content: str) -> None:
+    assert read("a.md", content.encode()).texts == TEXTS[content]
+
+
+def test_a_translation_is_spelt_as_markdown() -> None:
+    content = "> A [dog] runs  \n> *fast* here.\n\n[dog]: x"
+    document = read("a.md", content.encode())
+    assert document.texts == ['A <r1>dog</r1> runs<br n="2"/><r3>fast</r3> here.']
+    written = document.write(['Hier *läuft* <r3>schnell</r3><br n="2"/>ein <r1>Hund</r1>.'])
+    assert written.decode() == "> Hier \\*läuft\\* *schnell*  \n> ein [Hund][dog].\n\n[dog]: x"
+    assert document.lines == [1]
