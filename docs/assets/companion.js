@@ -83,12 +83,12 @@
       const [best] = state.complete;
       if (state.step === 0) told.textContent = "The search begins with one hypothesis without tokens.";
       else if (!state.done) told.textContent = `Step ${state.step}: ${state.open.length} hypotheses are open.`;
-      else told.textContent = `The search ends after step ${state.step}. The translation: ${text(best.ids)} ` +
+      else told.textContent = `The search ends after step ${state.step}. It chooses “${text(best.ids.slice(0, -1))}” ` +
         (state.size === 1 ? "A greedy search ends with its first complete hypothesis."
           : `No open hypothesis can beat it: the best one reaches at most ${signed(state.attainable, 3)}.`);
       const parts = [];
       if (state.candidates.length) parts.push(table(`The ${state.candidates.length} best continuations of step ${state.step}`,
-        ["hypothesis", "log P", ""], state.candidates.map(({ ids, logProb, fate }) =>
+        ["hypothesis", "log P", "state"], state.candidates.map(({ ids, logProb, fate }) =>
           ({ kind: fate, cells: [text(ids), signed(logProb, 3), fate] }))));
       if (state.complete.length) parts.push(table("Complete hypotheses", ["translation", "log P", "tokens", "score"],
         state.complete.map(({ ids, logProb, score }, place) => ({ kind: place ? "pruned" : "complete",
