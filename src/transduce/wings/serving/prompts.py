@@ -169,11 +169,15 @@ def _stated(message: str) -> Prompt | None:
 
 
 def _json(text: str) -> object:
-    """The list or object that a text in JSON holds, or None."""
-    try:
-        return json.loads(text) if text.lstrip()[:1] in ("[", "{") else None
-    except (ValueError, RecursionError):
+    """The list or object that a text in JSON holds, or None. Half a surrogate pair is not valid Unicode."""
+    if text.lstrip()[:1] not in ("[", "{"):
         return None
+    try:
+        found: object = json.loads(text)
+        to_json(found).encode()
+    except (ValueError, RecursionError):  # includes UnicodeEncodeError
+        return None
+    return found
 
 
 def _check_text(text: str) -> None:
