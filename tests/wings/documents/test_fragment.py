@@ -37,6 +37,8 @@ def texts(fragment: str, ignored: tuple[str, ...] = (), **outline: Any) -> list[
         ("<d><m><t>One</t></m><p> Two. </p></d>", {}, ["One", "Two."]),
         ("<b>A</b> <i>dog</i>", {}, ["A", "dog"]),
         ("<p><b>A</b> <i>dog</i></p>", {"inline": ("b", "i")}, ["<b>A</b> <i>dog</i>"]),
+        ("<p><b>A</b> <i>dog</i></p>", {"inline": ("b",)}, ["<b>A</b> <i>dog</i>"]),
+        ("A <b><i>dog</i></b> runs", {}, ["A <b><i>dog</i></b> runs"]),
         ("<p>A</p> <p>dog</p>", {"detects": False}, ["<p>A</p> <p>dog</p>"]),
         ("<p>A</p> <q>dog</q>", {"detects": False, "splitting": ("p",)}, ["A", "<q>dog</q>"]),
         ("A <par>dog</par> runs", {"splitting": ("par",)}, ["A", "dog", "runs"]),

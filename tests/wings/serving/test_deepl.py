@@ -11,7 +11,11 @@ from transduce.tokens.tokenizer import Tokenizer
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
 
 from deepl_requests import refused, served, translated
+from requests_of_tests import NOBODY, client, translator_of
+from servers import Echo, store_of
+from transduce.wings.serving.api import application
 from transduce.wings.serving.keys import Keys, add_key
+from transduce.wings.serving.limits import Limits
 
 
 @pytest.fixture
@@ -70,6 +74,17 @@ def test_sentences_are_split_as_asked(asking: Any) -> None:
     for split, expected in (("1", text), ("nonewlines", "ka lo mi. ka"), ("0", "ka lo mi. ka")):
         [found] = translated(asking, text, split_sentences=split)
         assert found["text"] == expected
+
+
+def test_a_text_can_be_one_sentence(tokenizer: Tokenizer) -> None:
+    engine = Echo()
+    engine.gate.set()
+    store = store_of(translator_of(engine, tokenizer, "en", "de"))
+    with client(application(store, NOBODY, Limits(), local=True)) as asking:
+        translated(asking, "ka lo. mi ka.", split_sentences="0")
+        assert "ka lo. mi ka." in engine.searched[0] and "mi ka." not in engine.searched[0]
+        translated(asking, "ka lo. mi ka.")
+        assert any("mi ka." in batch for batch in engine.searched)
 
 
 def test_fields_that_change_nothing_are_accepted(asking: Any) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from deepl_requests import refused, served
 from requests_of_tests import NOBODY, client, translator_of
 from transduce.wings.serving import deepl_documents
 from transduce.wings.serving.api import application
+from transduce.wings.serving.keys import Keys, add_key
 from transduce.wings.serving.limits import Limits
 
 FIELDS = {"source_lang": "EN", "target_lang": "DE"}
@@ -49,6 +51,20 @@ def test_a_document_is_uploaded_translated_and_downloaded_once(asking: Any) -> N
     assert "a.txt" in answer.headers["content-disposition"]
     refused(asking.post(f"{path}/result", json=key), 404, "downloaded")
     assert asking.get("/v2/usage").json()["character_count"] == 7
+
+
+def test_a_document_belongs_to_a_key(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    alice, bob = (
+        {"Authorization": f"DeepL-Auth-Key {add_key(keys, name)}"} for name in ("alice", "bob")
+    )
+    with served(tokenizer, keys=Keys(keys)) as asking:
+        sent = {"data": FIELDS, "files": {"file": ("a.txt", b"ka lo")}}
+        handle = asking.post("/v2/document", headers=alice, **sent).json()
+        path = f"/v2/document/{handle['document_id']}"
+        key = {"document_key": handle["document_key"]}
+        refused(asking.post(path, json=key, headers=bob), 404, "no such document")
+        assert asking.post(path, json=key, headers=alice).json()["status"] == "done"
 
 
 @pytest.mark.parametrize(
