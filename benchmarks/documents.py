@@ -8,7 +8,6 @@ and footnotes. In each round, translates the document, and its sentences as plai
 
 import itertools
 import random
-import re
 import subprocess
 import tempfile
 import time
@@ -71,12 +70,11 @@ def main(model: Path, file: Path, /, *, pages: int = 100, rounds: int = 3, seed:
     content = make(sentences, pages, seed)
     document = read_document(content, "a.docx", source, target)
     assert isinstance(document, ArchiveDocument)
-    properties = document.archive.read("docProps/app.xml").decode()
-    counted = re.search(r"<Pages>(\d+)", properties)
+    breaks = document.archive.read("word/document.xml").count(b'<w:br w:type="page"/>')
     plan = translator.plan(document.texts, TranslationOptions(sentences=True), kinds=document.kinds)
     lines = list(plan.sentences)
     print(
-        f"{counted[1] if counted else '?'} pages, {len(content):,} bytes, {len(document.texts):,} texts, "
+        f"at least {breaks} pages, {len(content):,} bytes, {len(document.texts):,} texts, "
         f"{len(lines):,} sentences"
     )
     whole = list[float]()
