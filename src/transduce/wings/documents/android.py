@@ -66,12 +66,14 @@ def _messages(unit: Unit, content: str) -> Iterator[Message | Plural]:
     markup = list(pieces(inner))
     name = f"{attribute(unit.opening, 'name')} {attribute(unit.opening, 'product')}"
     forms = dict[str, Form]()
+    read = 0  # the end of the last text
     for i, piece in enumerate(markup):
-        if piece.kind != "open" or piece.name not in ("string", "item"):
+        if piece.kind != "open" or piece.name not in ("string", "item") or piece.begin < read:
             continue
         last = markup[last_piece(markup, i)]
         end = last.begin if last.kind == "close" and last.name == "item" else len(inner)
         text = inner[piece.end : end]
+        read = end
         if not text.strip() or RESOURCE.fullmatch(text):
             continue
         tag = inner[piece.begin : piece.end]
