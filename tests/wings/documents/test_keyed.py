@@ -79,6 +79,39 @@ def test_a_kept_element_of_android_has_no_escapes() -> None:
     assert translated("a.xml", text, shown.replace("by ", "l' ")) == text.replace("by ", r"l\' ")
 
 
+def test_elements_in_a_string_of_android_are_one_text() -> None:
+    text = android("<item>a</item> and <string>b</string>")
+    assert len(read_document(text.encode(), "a.xml", "en", "de").texts) == 1
+
+
+@pytest.mark.parametrize(
+    ("pattern", "texts", "translations", "expected"),
+    [
+        ("a { $x }", ["a { $x }"], ["[{ $x }"], '{"["}{ $x }'),
+        ("a", ["a"], ["b {"], 'b {"{"}'),
+        ("a\n    b", ["a\nb"], ["c\n*d"], 'c\n    {"*"}d'),
+        (
+            "{ $n ->\n    [one] a\n   *[other] b\n}",
+            ["a", "b", "b", "b"],
+            ["1", "2", "3", "4"],
+            "{ $n ->\n    [one] 1\n    [few] 2\n    [many] 3\n   *[other] 4\n}",
+        ),
+        (
+            "{ PLATFORM() ->\n    [macos] a\n   *[other] b\n}",
+            ["a", "b"],
+            ["1", "2"],
+            "{ PLATFORM() ->\n    [macos] 1\n   *[other] 2\n}",
+        ),
+    ],
+)
+def test_patterns_of_fluent(
+    pattern: str, texts: list[str], translations: list[str], expected: str
+) -> None:
+    text = f"key = {pattern}\n"
+    assert read_document(text.encode(), "a.ftl", "en", "ru").texts == texts
+    assert translated("a.ftl", text, *translations, target="ru") == f"key = {expected}\n"
+
+
 def test_forms_are_added_before_the_form_other() -> None:
     for name, text, added in (
         (
@@ -175,6 +208,7 @@ def test_a_properties_file_in_latin_1_gets_escapes_for_other_characters() -> Non
         ("a.yml", "fr:\n  a: b", "a.yml declares translation from 'fr'"),
         ("a.yml", "en:\n  a: b\n c", "a.yml:3: not valid YAML"),
         ("a.yml", "en:\n  a: \x01", "a.yml: not valid YAML: a character is not allowed"),
+        ("a.ftl", "a = b\n<#if x>", "a.ftl:2: expected a message such as `key = text`"),
         ("a.resx", "<a/>", "a.resx is XML but not ROOT"),
         ("a.csv", "a,b\n1,2", "a.csv: no column is named 'en'. The first row has: 'a', 'b'."),
         (
