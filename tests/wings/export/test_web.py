@@ -2,7 +2,7 @@
 
 import random
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,11 +18,13 @@ from transduce.config.schema import PLACEHOLDER_TOKENS
 from transduce.decoding.beam import beam_search
 from transduce.decoding.capitals import readable
 from transduce.decoding.repetition import is_loop
+from transduce.inline.events import IN_PLAIN_TEXT, plain_events
 from transduce.inline.segments import split
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.export import web
 from transduce.wings.export.exporting import export
+from transduce.wings.export.javascript import to_javascript
 from transduce.wings.phrasebook.examples import examples
 
 pytest.importorskip("onnx")
@@ -183,6 +185,125 @@ def test_the_page_splits_texts_into_sentences_as_we_do(language: str) -> None:
     )
     for text, spans in zip(texts, found, strict=True):
         assert spans == utf16_spans(text, split(text, language)), text
+
+
+MARKED = [
+    *("Hello <b>big</b> dog {name}.", "Usage: <file> %s and %d", "Go to https://x.com/a?b=c, or a@b.de!"),
+    *("<p>One.</p><p>Two <i>three</i>.</p>", "&amp; don&#39;t", "**bold** and `code` x", "<b>{0}</b> files"),
+    *("&lt;b&gt;x&lt;/b&gt;", "<br/>line<br>more", "see `link <http://a.b>`_ now", "100 %sure {{x}} ${y}"),
+    *("<v Bob>hi", "<0>text</0> <c.red>a</c>", "a < b > c", "x <b> y </i> z", "<i><b>a</b> b</i> c", "%(n)s {a{b}c}"),
+]  # fmt: skip
+
+
+def test_the_page_finds_the_tags_and_placeholders_that_we_find() -> None:
+    """Also those in texts of random signs; and what it takes out, it puts back."""
+    draw = random.Random(4)
+    signs = [
+        "<b>",
+        "</b>",
+        "<i>",
+        "</i>",
+        "{x}",
+        "%s",
+        "**",
+        "`",
+        "&lt;",
+        "&gt;",
+        " ",
+        "a",
+        "1",
+        ".",
+        "/",
+        '"',
+        "<",
+    ]
+    texts = [*MARKED, *("".join(draw.choices(signs, k=draw.randint(1, 12))) for _ in range(1000))]
+    found = in_node(
+        "markup.mjs",
+        """(() => {
+            const placeholders = new RegExp(given.placeholders.source, given.placeholders.flags);
+            return given.texts.map((text) => {
+                const events = it.events(text, placeholders, null);
+                const masked = it.mask(events), original = it.original(masked);
+                return { events: events.map(({ kind, raw }) => [kind, raw]), text: masked.text, original };
+            });
+        })()""",
+        {"texts": texts, "placeholders": to_javascript(IN_PLAIN_TEXT[False])},
+    )
+
+    def joined(pieces: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Neighbouring texts as one text; an entity of a letter is text."""
+        some: list[tuple[str, str]] = []
+        for kind, raw in pieces:
+            kind = "text" if kind == "character" else kind
+            if kind == "text" and some and some[-1][0] == "text":
+                some[-1] = (kind, some[-1][1] + raw)
+            else:
+                some.append((kind, raw))
+        return some
+
+    for text, ours in zip(texts, found, strict=True):
+        expected = joined((each.kind, each.raw) for each in plain_events(text))
+        assert joined(map(tuple, ours["events"])) == expected, text
+        if "&#" not in text:  # an entity of a letter becomes the letter
+            assert ours["original"] == text
+
+
+IDENTITY = """{
+    site: { maxSentenceTokens: 1000, placeholders: given.placeholders, placeholderTokens: "" },
+    knows: (character) => !given.unknown.includes(character),
+    length: () => 1,
+    async translate(text) {
+        const spans = Array.from(text, (_, i) => [i, i + 1]);
+        const attention = spans.map((_, i) => Float32Array.from(spans, (_, k) => Number(i === k)));
+        return [{ text, spans, sourceSpans: spans, attention }];
+    },
+}"""
+
+
+def test_texts_keep_their_tags_and_gaps_if_a_translation_changes_nothing() -> None:
+    draw = random.Random(5)
+    signs = [
+        "<b>",
+        "</b>",
+        "<i>",
+        "</i>",
+        "{x} ",
+        "%s",
+        "<br>",
+        "Word ",
+        "word ",
+        "word. ",
+        "\n",
+        "😀",
+        ", ",
+    ]
+    sentences = [each.english for each in examples("valid", 60)]
+    texts = [*MARKED, *SENTENCES, *sentences]
+    mixed = ["".join(draw.choices(signs, k=draw.randint(1, 12))) for _ in range(500)]
+    found = in_node(
+        "text.mjs",
+        f"""(async () => {{
+            const sentences = new it.Sentences(given.rules, "en"), translator = {IDENTITY};
+            const found = [];
+            for (const text of given.texts) {{
+                let last = "";
+                for await (const part of it.translations(translator, sentences, text, {{}}, {{}})) last = part.text;
+                found.push(last);
+            }}
+            return found;
+        }})()""",
+        {
+            "rules": web.full_stops(["en"]),
+            "texts": [*texts, *mixed],
+            "unknown": "😀",
+            "placeholders": to_javascript(IN_PLAIN_TEXT[False]),
+        },
+    )
+    assert found[: len(texts)] == [text.replace("&#39;", "'") for text in texts]
+    for text, ours in zip(mixed, found[len(texts) :], strict=True):
+        # At worst, a tag stands elsewhere.
+        assert sorted("".join(ours.split())) == sorted("".join(text.split())), text
 
 
 def test_the_page_finds_the_loops_of_our_search() -> None:

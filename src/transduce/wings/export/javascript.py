@@ -23,7 +23,7 @@ _KEPT = "sSnrtfvux"  # escapes that JavaScript has, too
 def to_javascript(pattern: re.Pattern[str]) -> dict[str, str]:
     """The arguments `source` and `flags` of JavaScript's RegExp for a pattern.
 
-    Two differences stay: a conditional group matches either of its branches, and white space includes U+FEFF.
+    A difference stays: JavaScript counts U+FEFF as white space.
     """
     flags = "gu" + "".join(letter for flag, letter in _FLAGS if pattern.flags & flag)
     return {"source": _Writer(pattern).written(), "flags": flags}
@@ -39,6 +39,7 @@ class _Writer:
         self.out = ""
         self.atom = 0
         self.open: list[int] = []  # where the groups that are open begin
+        self.conditions: dict[int, str] = {}  # of conditional groups, by the number of open groups
         self.caseless = 0  # number of open groups when a group without case began
         self.atomic = 0  # number of possessive quantifiers
 
@@ -63,9 +64,12 @@ class _Writer:
         elif rest[0] == ")":
             if self.caseless == len(self.open):
                 self.caseless = 0
+            self.conditions.pop(len(self.open), None)
             begin = self.open.pop()
             self._add(")", 1)
             self.atom = begin
+        elif rest[0] == "|" and (name := self.conditions.get(len(self.open))):
+            self._add(f"|(?=\\k<{name}>)", 1)
         elif rest[0] in "*+?{" and (quantifier := re.match(r"(?:[*+?]|\{\d*,?\d*\})([+?]?)", rest)):
             self._repeat(quantifier)
         elif self.is_verbose and rest[0].isspace():
@@ -84,8 +88,10 @@ class _Writer:
         self.open.append(len(self.out))
         if found := re.match(r"\(\?P=(\w+)", rest):  # a back-reference; `)` closes the group
             self._add(f"(?:\\k<{found[1]}>", found.end())
-        elif found := re.match(r"\(\?\(\w+\)", rest):
-            self._add("(?:", found.end())
+        elif found := re.match(r"\(\?\((\w+)\)", rest):
+            # In JavaScript, a reference to a group without a match matches the empty text.
+            self.conditions[len(self.open)] = found[1]
+            self._add(f"(?:(?!\\k<{found[1]}>)", found.end())
         elif rest.startswith("(?i:"):  # new in JavaScript; only sets of letters are without case
             self.caseless = len(self.open)
             self._add("(?:", len("(?i:"))

@@ -11,9 +11,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from transduce.config.schema import DataConfig, RunConfig
+from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig, RunConfig
 from transduce.decoding.alignment_layer import alignment_layer
 from transduce.decoding.directions import directions_of
+from transduce.inline.events import IN_PLAIN_TEXT
 from transduce.inline.full_stops import (
     BEHIND,
     STOP,
@@ -101,6 +102,8 @@ def site(model: Bundle) -> dict[str, Any]:
         "normalizer": normalizer(tokenizer),
         "fullStops": full_stops([each.source for each in directions_of(model.config.data)]),
         "caches": _caches(model),
+        "placeholders": to_javascript(IN_PLAIN_TEXT[False]),
+        "placeholderTokens": PLACEHOLDER_TOKENS if tokenizer.has_placeholder_tokens else "",
         "maxTokens": positions,
         "maxSentenceTokens": min(model.config.data.max_length or positions, positions),
         "beamSize": decode.beam_size,

@@ -1,5 +1,6 @@
 /** Translates whole texts: split into sentences, each sentence translated, the gaps between them kept. */
 
+import { copied, cut, events, hasWords, links, mask, original, restore, unknownSymbols, withoutWords } from "./markup.mjs";
 import { pattern } from "./tokenizer.mjs";
 
 // As in transduce's inline/segments.py.
@@ -106,25 +107,37 @@ export function shortened(text, [begin, end], limit, length) {
 }
 
 /**
- * Translates a text; yields the translation so far after each sentence.
+ * Translates a text; yields the translation so far {text, share} after each sentence.
  * `options` are those of Translator.translate.
  */
 export async function* translations(translator, sentences, text, direction, options) {
-  const limit = translator.site.maxSentenceTokens;
+  const { maxSentenceTokens: limit, placeholders, placeholderTokens } = translator.site;
   const length = (part) => translator.length(part, direction.source);
-  const spans = sentences.spans(text).flatMap((span) => shortened(text, span, limit, length));
-  let written = "", done = 0;
-  for (const [number, [begin, end]] of spans.entries()) {
-    const sentence = text.slice(begin, end);
-    written += text.slice(done, begin);
-    done = end;
-    if (/\p{L}/u.test(sentence)) {
-      const [{ text: best }] = await translator.translate(sentence, direction, options);
-      written += best.trim() ? best : sentence;
-    } else {
-      written += sentence;
-    }
-    yield { text: written, share: (number + 1) / spans.length };
+  const symbols = unknownSymbols(text, (each) => translator.knows(each));
+  const masked = mask(events(text, pattern(placeholders), symbols), placeholderTokens);
+  const spans = sentences.spans(masked.text).flatMap((span) => shortened(masked.text, span, limit, length));
+  const { gaps, parts } = cut(masked, spans);
+  let written = gaps[0];
+  for (const [number, part] of parts.entries()) {
+    written += (await translated(translator, part, direction, options)) + gaps[number + 1];
+    yield { text: written, share: (number + 1) / parts.length };
   }
-  yield { text: written + text.slice(done), share: 1 };
+  if (!parts.length) yield { text: written, share: 1 };
+}
+
+/** The translation of a masked sentence with its tags and placeholders; without words, a copy of the sentence. */
+async function translated(translator, part, direction, { beamSize }) {
+  if (!hasWords(part)) return original(part);
+  const hasPlaceholders = part.marks.some(({ kind }) => kind === "word");
+  // The translation of a text without placeholders can't lose them.
+  for (const form of hasPlaceholders ? [part, withoutWords(part)] : [part]) {
+    const options = { beamSize, aligns: form.marks.length > 0, nBest: form.marks.length ? beamSize : 1 };
+    for (const found of await translator.translate(form.text, direction, options)) {
+      if (!found.text.trim() || !copied(form, found.text)) continue;
+      if (!form.marks.length) return found.text;
+      const linked = links(form.text, found.sourceSpans, found.text, found.spans, found.attention);
+      return restore(form, found.text, linked);
+    }
+  }
+  return original(part);
 }

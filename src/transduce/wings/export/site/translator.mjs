@@ -29,16 +29,18 @@ export class Translator {
 
   async found(sentence, direction, { beamSize, aligns, nBest }) {
     const normal = this.normalizer.normalize(sentence);
-    if (!normal.trim()) return [{ text: "", spans: [], attention: [] }];
+    if (!normal.trim()) return [{ text: "", spans: [], sourceSpans: [], attention: [] }];
     const form = this.site.capitals ? this.readable(normal, direction.source) : normal;
     const ids = this.source.encode(form);
     const found = await this.searched([...direction.tags, ...ids], { beamSize, aligns, nBest });
     if (!found.length) throw new Error("The model's probabilities are not numbers: its files are damaged.");
+    const share = sentence.length / this.source.decode(ids).text.length; // normalising moves places
+    const sourceSpans = this.source.decode(ids).spans.map((span) => span.map((place) => Math.round(share * place)));
     const isUpper = form !== normal && isInCapitals(normal);
     return found.map(({ tokens, rows }) => {
       const { text, spans } = this.target.decode(tokens);
       const attention = rows.map((row) => row.subarray(direction.tags.length));
-      return { text: isUpper ? text.toLocaleUpperCase(direction.target) : text, spans, attention, ids };
+      return { text: isUpper ? text.toLocaleUpperCase(direction.target) : text, spans, sourceSpans, attention };
     });
   }
 
@@ -56,6 +58,11 @@ export class Translator {
       if (other.length) found = other;
     }
     return found;
+  }
+
+  /** Whether the vocabulary has pieces for a character, also after it is normalised. */
+  knows(character) {
+    return this.source.knows(character) || [...this.normalizer.normalize(character)].every((each) => this.source.knows(each));
   }
 
   /** The number of tokens of a text. */
