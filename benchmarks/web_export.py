@@ -164,8 +164,10 @@ def main(
     assert page.browser.execute_async_script(START) is True
     page.translate(texts[:3], 1)
     for beam in beam_size or [1, 4]:
-        ours, theirs = list[str](), list[str]()
-        seconds, page_seconds = list[float](), list[float]()
+        ours = list[str]()
+        theirs = list[str]()
+        seconds = list[float]()
+        page_seconds = list[float]()
         for start in range(0, len(texts), ROUND):
             some = texts[start : start + ROUND]
             began = time.monotonic()

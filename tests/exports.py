@@ -277,4 +277,4 @@ def small_runtime(
         (place / name).write_bytes(name.encode())
         monkeypatch.setitem(runtime.RUNTIME_FILES, name, sha256(name.encode()).hexdigest())
     monkeypatch.chdir(folder)
-    return place
+    return place.parent

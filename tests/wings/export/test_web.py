@@ -18,13 +18,12 @@ from transduce.config.schema import PLACEHOLDER_TOKENS
 from transduce.decoding.beam import beam_search
 from transduce.decoding.capitals import readable
 from transduce.decoding.repetition import is_loop
-from transduce.inline.events import IN_PLAIN_TEXT, plain_events
+from transduce.inline.events import plain_events
 from transduce.inline.segments import split
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.export import web
 from transduce.wings.export.exporting import export
-from transduce.wings.export.javascript import to_javascript
 from transduce.wings.phrasebook.examples import examples
 
 pytest.importorskip("onnx")
@@ -94,7 +93,7 @@ def test_the_page_has_the_ids_and_the_texts_of_our_tokenizers(kind: str) -> None
     texts = lines()
     assert len(texts) >= 3000
     given = {
-        "normalizer": web.normalizer(tokenizer),
+        "normalizer": web.rules(tokenizer.normalizer.keep, [])["normalizer"],
         "source": web.vocabulary(tokenizer.source),
         "texts": texts,
     }
@@ -181,7 +180,7 @@ def test_the_page_splits_texts_into_sentences_as_we_do(language: str) -> None:
         "text.mjs",
         "(() => { const sentences = new it.Sentences(given.rules, given.language);"
         "return given.texts.map((text) => sentences.spans(text)); })()",
-        {"rules": web.full_stops([language]), "language": language, "texts": texts},
+        {"rules": web.rules("", [language])["fullStops"], "language": language, "texts": texts},
     )
     for text, spans in zip(texts, found, strict=True):
         assert spans == utf16_spans(text, split(text, language)), text
@@ -228,7 +227,7 @@ def test_the_page_finds_the_tags_and_placeholders_that_we_find() -> None:
                 return { events: events.map(({ kind, raw }) => [kind, raw]), text: masked.text, original };
             });
         })()""",
-        {"texts": texts, "placeholders": to_javascript(IN_PLAIN_TEXT[False])},
+        {"texts": texts, "placeholders": web.rules("", [])["placeholders"]},
     )
 
     def joined(pieces: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -263,6 +262,7 @@ IDENTITY = """{
 
 def test_texts_keep_their_tags_and_gaps_if_a_translation_changes_nothing() -> None:
     draw = random.Random(5)
+    rules = web.rules("", ["en"])
     signs = [
         "<b>",
         "</b>",
@@ -294,10 +294,10 @@ def test_texts_keep_their_tags_and_gaps_if_a_translation_changes_nothing() -> No
             return found;
         }})()""",
         {
-            "rules": web.full_stops(["en"]),
+            "rules": rules["fullStops"],
             "texts": [*texts, *mixed],
             "unknown": "😀",
-            "placeholders": to_javascript(IN_PLAIN_TEXT[False]),
+            "placeholders": rules["placeholders"],
         },
     )
     assert found[: len(texts)] == [text.replace("&#39;", "'") for text in texts]
@@ -330,7 +330,7 @@ def test_the_page_rewrites_capitals_as_our_search_does() -> None:
         "日本 ABC",
     ]
     site = {
-        "normalizer": web.normalizer(tokenizer),
+        "normalizer": web.rules(tokenizer.normalizer.keep, [])["normalizer"],
         "source": web.vocabulary(tokenizer.source),
         "target": None,
         "capitals": True,
@@ -391,7 +391,8 @@ def test_the_exported_page_translates_like_the_export_in_python(
 def test_an_export_has_no_private_names_and_every_file_of_the_page(
     models: Callable[..., Path], small_runtime: Path, tmp_path: Path
 ) -> None:
-    export(models("post"), "web", tmp_path / "out", runtime=small_runtime)
+    export(models("post"), "web", tmp_path / "out", runtime=small_runtime)  # named, or else
+    export(models("post"), "web", tmp_path / "other")  # in node_modules
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"index.html", "service-worker.js", "site.json", ".nojekyll", "README.md"} <= names
     config = model_folder.read_config(tmp_path / "out")
@@ -403,7 +404,7 @@ def test_an_export_has_no_private_names_and_every_file_of_the_page(
 
 
 def test_a_wrong_runtime_is_refused(models: Callable[..., Path], tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"does not hold the files of onnxruntime-web@1\.30\.0"):
+    with pytest.raises(UserError, match=r"does not hold onnxruntime-web@1\.30\.0, with which"):
         export(models("post"), "web", tmp_path / "out", runtime=tmp_path)
     assert not list(tmp_path.iterdir())
 

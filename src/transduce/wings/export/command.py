@@ -30,7 +30,7 @@ def export(
         to: The format: ctranslate2 (with SentencePiece), argos (a package for Argos Translate and LibreTranslate),
             huggingface (a Marian model for transformers), onnx, marian or web (a page that translates in the browser).
         out: The folder to write.
-        onnxruntime: For web, a folder with the npm package onnxruntime-web; by default from node_modules or by npm.
+        onnxruntime: For web, a folder with the npm package onnxruntime-web; by default node_modules.
         compute_type: Number type for ctranslate2 and argos: float32, int8, int8_float32, int16, float16 or bfloat16.
         direction: For argos, the direction of a multilingual model, such as en-de; a package has one direction.
         valid: Text for the comparison: two text files or one bilingual file; by default text held out from training.

@@ -5,7 +5,7 @@ The folder is also an ONNX export whose matrices are stored in 8 bits, so `trans
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -14,33 +14,20 @@ from typing import Any
 from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig, RunConfig
 from transduce.decoding.alignment_layer import alignment_layer
 from transduce.decoding.directions import directions_of
-from transduce.inline.events import IN_PLAIN_TEXT
-from transduce.inline.full_stops import (
-    BEHIND,
-    STOP,
-    WORD_PART,
-    kinds_of_words,
-    patterns_of_roles,
-)
+from transduce.inline.full_stops import kinds_of_words
 from transduce.model_folder import Bundle
 from transduce.text.languages import language_name, main_language
-from transduce.tokens.normalization import (
-    FOLDED,
-    MEANINGLESS,
-    WIDE_PUNCTUATION,
-    WITH_WIDE_PUNCTUATION,
-)
-from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.normalization import FOLDED
 from transduce.tokens.vocabulary import Vocabulary
 from transduce.training.card import translate_command
 from transduce.wings.export import onnx
-from transduce.wings.export.javascript import to_javascript
-from transduce.wings.export.onnx_engine import DECODER, ENCODER, cache_names
+from transduce.wings.export.onnx_engine import DECODER, ENCODER
 from transduce.wings.export.parity import Runner
 from transduce.wings.export.readme import fill
 from transduce.wings.export.runtime import RUNTIME_FILES
 from transduce.wings.formats import max_positions
 
+PATTERNS = "patterns.json"  # regular expressions in JavaScript's syntax
 SITE = "site.json"  # what the page reads of the model, beside the graphs
 SHARED = (
     "page.css",
@@ -94,15 +81,13 @@ def site(model: Bundle) -> dict[str, Any]:
     """What the page reads from site.json: languages, vocabularies, normalisation and options of the search."""
     tokenizer = model.tokenizer
     decode = model.config.decode
+    directions = list(_directions(model))
     positions = max_positions(model.config.model) - 1  # one is for EOS or BOS
     return {
-        "directions": list(_directions(model)),
+        **rules(tokenizer.normalizer.keep, [each["source"] for each in directions]),
+        "directions": directions,
         "source": vocabulary(tokenizer.source),
         "target": None if tokenizer.joint else vocabulary(tokenizer.target),
-        "normalizer": normalizer(tokenizer),
-        "fullStops": full_stops([each.source for each in directions_of(model.config.data)]),
-        "caches": _caches(model),
-        "placeholders": to_javascript(IN_PLAIN_TEXT[False]),
         "placeholderTokens": PLACEHOLDER_TOKENS if tokenizer.has_placeholder_tokens else "",
         "maxTokens": positions,
         "maxSentenceTokens": min(model.config.data.max_length or positions, positions),
@@ -115,28 +100,16 @@ def site(model: Bundle) -> dict[str, Any]:
     }
 
 
-def normalizer(tokenizer: Tokenizer) -> dict[str, Any]:
-    """The rules by which tokenizer.mjs normalises sources."""
-    keep = tokenizer.normalizer.keep
-    return {
-        "folded": {each: form for each, form in FOLDED.items() if each not in keep},
-        "wideSigns": WIDE_PUNCTUATION,
-        "withWideSigns": to_javascript(WITH_WIDE_PUNCTUATION),
-        "meaningless": to_javascript(MEANINGLESS),
-    }
+def rules(keep: Collection[str], languages: Sequence[str]) -> dict[str, Any]:
+    """The rules of normalisation, full stops and placeholders. tools/write_patterns.py writes their patterns.
 
-
-def full_stops(languages: Sequence[str]) -> dict[str, Any]:
-    """The rules by which text.mjs tells full stops that end a sentence."""
-    marks, roles = patterns_of_roles()
-    return {
-        "stop": to_javascript(STOP),
-        "wordPart": to_javascript(WORD_PART),
-        "behind": to_javascript(BEHIND),
-        "roles": to_javascript(roles),
-        "marks": marks,
-        "kinds": {each: kinds_of_words(main_language(each)) for each in languages},
-    }
+    `keep` are the characters that sources keep as they are, and `languages` those of the sources.
+    """
+    found: dict[str, Any] = json.loads(files(__package__).joinpath(PATTERNS).read_bytes())
+    folded = {each: form for each, form in FOLDED.items() if each not in keep}
+    found["normalizer"]["folded"] = folded
+    found["fullStops"]["kinds"] = {each: kinds_of_words(main_language(each)) for each in languages}
+    return found
 
 
 def vocabulary(side: Vocabulary) -> dict[str, Any]:
@@ -162,16 +135,6 @@ def _directions(model: Bundle) -> Iterator[dict[str, Any]]:
             "targetName": language_name(each.target),
             "tags": model.tokenizer.toward(name).tags,
         }
-
-
-def _caches(model: Bundle) -> list[tuple[str, int, int]]:
-    """The decoder's inputs that grow with each step: name, heads, channels of a head."""
-    config = model.config.model
-    heads = config.num_kv_heads or config.num_heads
-    size = config.d_model // config.num_heads
-    widths = [config.d_k or size, config.d_v or size]
-    names = cache_names(config.num_decoder_layers)
-    return [(name, heads, widths[number % 2]) for number, name in enumerate(names)]
 
 
 def _hash(file: Path) -> str:

@@ -10,7 +10,9 @@ export class Translator {
   /** `site` is site.json; `engine` holds {Tensor, encoder, decoder}. */
   constructor(site, engine) {
     this.site = site;
-    this.engine = { ...engine, caches: site.caches };
+    const inputs = engine.decoder?.inputMetadata ?? [];
+    const grow = inputs.filter(({ name }) => /^(?:keys|values)_/.test(name)); // (r, heads, t, channels)
+    this.engine = { ...engine, caches: grow.map(({ name, shape }) => [name, shape[1], shape[3]]) };
     this.normalizer = new Normalizer(site.normalizer);
     this.source = new Vocabulary(site.source);
     this.target = site.target ? new Vocabulary(site.target) : this.source;
