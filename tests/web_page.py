@@ -53,6 +53,7 @@ def start_browser(downloads: Path) -> webdriver.Chrome:
         options=options, service=webdriver.ChromeService(programs["chromedriver"])
     )
     browser.set_script_timeout(PATIENCE)
+    browser.command_executor.client_config.timeout = PATIENCE
     browser.downloads = downloads
     return browser
 
