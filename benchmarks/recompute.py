@@ -23,7 +23,6 @@ from transduce.decoding.repetition import is_loop
 from transduce.system.journal import read_events
 from transduce.text.plain import read_lines
 from transduce_lab.comparing.statistics import difference, holm, jackknife_error, spread
-from transduce_lab.paper.table2 import TABLE2
 
 ARCHIVE = Path(__file__).parent / "results" / "paper" / "table2-runs.tar.xz"
 BASE = "Transformer"
@@ -100,9 +99,9 @@ def p_values(rows: dict[str, list[Finished]]) -> dict[str, float]:
     return dict(zip(found, corrected, strict=True))
 
 
-def likelihood_norm(first_stage: Finished) -> float:
+def likelihood_norm(first_stage: Finished, second_stage: Finished) -> float:
     """The gradient norm of the likelihood in the loss of the second stage, at its start."""
-    weight = TABLE2["reinforcement"]["train"]["likelihood_weight"]
+    weight = second_stage.config["train"]["likelihood_weight"]
     return float(weight * np.mean(first_stage.gradient_norms()[-LAST:]))
 
 
@@ -122,7 +121,8 @@ def main(*, test: list[str] | None = None) -> None:
     for name, runs in rows.items():
         norms = [norm for run in runs for norm in run.gradient_norms()]
         first_stage = rows.get(name.removesuffix("-RL"), []) if name.endswith("-RL") else []
-        share = ", ".join(f"{likelihood_norm(run):.4f}" for run in first_stage)
+        stages = zip(first_stage, runs, strict=bool(first_stage))
+        share = ", ".join(f"{likelihood_norm(*stage):.4f}" for stage in stages)
         found = ", ".join(str(loops(run, sources)) for run in runs) if sources else ""
         p = f"{p_of[name]:.4f}" if name in p_of else ""
         revisions = ", ".join(dict.fromkeys(run.revision for run in runs))

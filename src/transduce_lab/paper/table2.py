@@ -59,8 +59,10 @@ def comparison(own: Mapping[str, Any]) -> Definition:
     for name, options in COMPARED_FAMILIES.items():
         steps = updates_for(TABLE2["training_flops"], {**shared, **options})
         rows.append(RowDefinition(name, {**options, "train.steps": steps}))
-    stage = options_in(TABLE2["reinforcement"], "table2")
-    rows += [RowDefinition(f"{name} + RL", stage, init=name) for name in TABLE2["reinforced"]]
+    for name in TABLE2["reinforced"]:
+        for stage, suffix in (("reinforcement", " + RL"), ("control", ", as long without RL")):
+            options = options_in(TABLE2[stage], "table2")
+            rows.append(RowDefinition(name + suffix, options, init=name))
     rows += [
         RowDefinition(name, {}, tuple(members)) for name, members in TABLE2["ensembles"].items()
     ]

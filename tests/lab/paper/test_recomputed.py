@@ -36,7 +36,8 @@ def test_conclusions_of_table_2(script: ModuleType) -> None:
         norms = [run.gradient_norms() for run in runs]
         if not name.endswith("-RL"):
             continue
-        likelihood = [script.likelihood_norm(run) for run in rows[name.removesuffix("-RL")]]
+        stages = zip(rows[name.removesuffix("-RL")], runs, strict=True)
+        likelihood = [script.likelihood_norm(*stage) for stage in stages]
         assert 0.8 < np.mean(likelihood) / np.mean(norms) < 1.5, "the likelihood drives the update"
     shares = {name: f"{runs[0].warmup_share:.0%}" for name, runs in rows.items()}
     assert shares["Transformer"] == "58%" and "This is 58 % of the Transformer's updates" in page

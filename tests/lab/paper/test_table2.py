@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from transduce.model.build import build
 from transduce.model.seq2seq import make_batch
 from transduce.system.errors import UserError
 from transduce.training.objectives import sums_of
+from transduce.training.schedule import learning_rate
 from transduce_lab.comparing.command import train_rows
 from transduce_lab.comparing.operations import SENTENCE_TOKENS
 from transduce_lab.paper import table2
@@ -38,6 +40,7 @@ def test_table_2_tunes_each_family_and_has_ensembles(given, tmp_path, monkeypatc
         "reinforced": ["Transformer"],
     }
     parts["reinforcement"] = stage
+    parts["control"] = {"train": {**table2.TABLE2["control"]["train"], "steps": 4}}
     monkeypatch.setattr(table2, "TABLE2", {**table2.TABLE2, **parts, "training_flops": 2e8})
     own = {name: value for name, value in given.items() if name != "train.steps"}
     compared = replace(table2.comparison({**own, "model.d_model": 16}), seeds=2)
@@ -55,6 +58,20 @@ def test_table_2_tunes_each_family_and_has_ensembles(given, tmp_path, monkeypatc
     assert {costs[name][1] for name in families} <= {"1", "9"} and len(
         list(tmp_path.glob("table2/*/tuning/*"))
     ) == 4
+
+
+def test_the_control_of_a_second_stage_has_its_rates():
+    compared = table2.comparison({})
+    rows = {
+        row.name: configure(compared.experiment(row, Path()).options).train
+        for row in compared.rows
+        if row.init == "Transformer"
+    }
+    risk, control = rows["Transformer + RL"], rows["Transformer, as long without RL"]
+    risk = replace(risk, learning_rate=0.131, warmup=30)  # as chosen for this corpus
+    rates = [[learning_rate(n, train, 256) for n in range(1, 121)] for train in (risk, control)]
+    assert rates[0] == pytest.approx(rates[1], rel=0.01)
+    assert control.risk_steps == 0 and control.steps == risk.steps
 
 
 def test_a_family_that_costs_more_a_token_has_fewer_updates(tmp_path):
