@@ -78,7 +78,9 @@ def enlarged(small: dict[str, Tensor], large: dict[str, Tensor], layers: int) ->
 
 
 def outside(small: dict[str, Tensor], name: str, weight: Tensor) -> Tensor:
-    """Compute the embedding, which the model multiplies by sqrt(d_model), and the positions."""
+    """Compute the embedding, which the model multiplies by sqrt(d_model), the output bias and the positions."""
+    if name in small and weight.dim() == 1:
+        return small[name]
     if name in small:
         return small[name].repeat(1, 2) / math.sqrt(2)
     return sinusoids(MAX_POSITIONS, weight.size(1) // 2).repeat(1, 2)

@@ -2,6 +2,7 @@
 
 from transduce.config.families import Family
 from transduce.text.formats import Format
+from transduce.tokens.spelling import SourceKind
 
 FAMILIES = {
     "recurrent": Family("transduce_lab.families.recurrent:Recurrent", ("attention",)),
@@ -15,6 +16,7 @@ PARTS = {
     "self-attention": "transduce_lab.families.restricted:make_restricted",
     "feed-forward": "transduce_lab.families.experts:make_experts",
     "heads ahead": "transduce_lab.families.blockwise:make_heads",
+    "front end": "transduce_lab.modalities.front_end:make_front_end",
 }
 MODEL_OPTIONS = {
     "blockwise": "transduce_lab.options:BlockwiseOptions",
@@ -23,6 +25,12 @@ MODEL_OPTIONS = {
     "recurrent": "transduce_lab.options:RecurrentOptions",
     "kernel": "transduce_lab.options:KernelOptions",
     "convolutions": "transduce_lab.options:ConvolutionOptions",
+    "front end": "transduce_lab.options:FrontEndOptions",
+}
+# Sources that are not text: pictures, and recorded speech.
+SOURCE_KINDS = {
+    "image": SourceKind("transduce_lab.modalities.pictures:read_picture", 192),
+    "audio": SourceKind("transduce_lab.modalities.sounds:read_sound", 40),
 }
 # Greedy search for model.block_size > 1.
 ENGINES = {"blockwise": "transduce_lab.families.blockwise:open_engine"}

@@ -238,6 +238,11 @@ class DataConfig:
     tokenizer: Literal["bpe", "unigram", "char", "word", "wordpiece"] = option(
         "bpe", "type of SentencePiece model; word, wordpiece: for comparisons only", paper="bpe"
     )
+    source_kind: str = option(
+        "text",
+        "what the sources are: text, or paths of files of a kind that another package reads (lab: image, audio)",
+        paper="text",
+    )
     joint: bool = option(True, "share one vocabulary between source and target", paper="true")
     symbols: bool = option(
         False, "one token per word on the target side, for linearised parse trees"

@@ -219,7 +219,8 @@ class Searcher:
 
     def limit(self, source: Sequence[int]) -> int:
         """The maximum length of a source's translation in tokens, EOS not counted."""
-        limit = len(source) + self.config.max_extra_tokens
+        positions = len(source) // self.tokenizer.values_per_position
+        limit = positions + self.config.max_extra_tokens
         return limit if self.max_tokens is None else min(limit, self.max_tokens)
 
     def engine_for(self, feature: Feature) -> Engine:

@@ -144,9 +144,11 @@ class Transformer(Seq2Seq):
         learned = config.max_positions - config.target_tag
         self.max_positions = learned if config.positions == "learned" else None
         self.embedding = Embedding(config.vocab_size, config.d_model)
+        # Reads sources that are not text: src (b, s) -> vectors (b, p, d_model) of positions, and their mask (b, p).
+        self.front_end: nn.Module | None = make_part("front end", config) if config.more else None
         self.source_embedding = (
             Embedding(config.source_vocab_size, config.d_model)
-            if config.source_vocab_size
+            if config.source_vocab_size and not self.front_end
             else None
         )
         self.source_positions = make_positions(config)
@@ -179,8 +181,12 @@ class Transformer(Seq2Seq):
         # (b, 1, 1, s) or (b, 1, s, s).
         mask = packing.source_mask if packing else (src != PAD)[:, None, None, :]
         start = packing.source_positions if packing else 0
-        embed = self.source_embedding or self.embedding
-        x = self.dropout(self.source_norm(embed(src) + self.source_positions(start, src.size(1))))
+        if self.front_end:
+            x, has_values = self.front_end(src)
+            mask = has_values[:, None, None, :]
+        else:
+            x = (self.source_embedding or self.embedding)(src)
+        x = self.dropout(self.source_norm(x + self.source_positions(start, x.size(1))))
         for layer in self.encoder:
             x = layer(x, mask)
         x = self.encoder_norm(x)

@@ -99,6 +99,7 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
         languages=list(dict.fromkeys(map(target_of, data.directions))),
         marks=list(chain.from_iterable(marks(data).values())),
         quotes=quotes,
+        source_kind=data.source_kind,
     )
 
 

@@ -15,6 +15,7 @@ from transduce.text.identify import foreign_share, share_of_wrong_texts
 from transduce.text.languages import languages_of, main_language
 from transduce.text.pair_batch import TextColumn
 from transduce.text.pairs import Origin, Pair
+from transduce.tokens.spelling import TEXT
 
 EXAMINED_PAIRS, EXAMINED_BLOCKS = 2_000, 10  # pairs per corpus, in blocks at equal distances
 
@@ -23,9 +24,10 @@ def check_corpora(data: DataConfig, corpora: Sequence[Sequence[StagedPairs]]) ->
     """Raise UserError if nearly all texts of a corpus look like another language of the model than their own.
 
     In a model with one direction, one such side only causes a warning, since some languages are hard to tell apart.
-    Many texts in a third language, or faults of the whole corpus, also cause a warning. Trees are not checked.
+    Many texts in a third language, or faults of the whole corpus, also cause a warning. Trees, and sources that
+    are not text, are not checked.
     """
-    if data.symbols:
+    if data.symbols or data.source_kind != TEXT:
         return
     languages = [languages_in(data, corpus) for corpus in data.corpora]
     codes = set(chain.from_iterable(languages))

@@ -47,6 +47,7 @@ from transduce.text.rules import (
 )
 from transduce.text.tree_symbols import CLOSE, OPEN, are_of_trees
 from transduce.tokens.normalization import CURLY_QUOTES, Normalizer, composed
+from transduce.tokens.spelling import TEXT, normalizer_of, source_kind
 from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -95,6 +96,7 @@ def checked(
                 "Give it to `transduce train`, as the only corpus.",
             )
     _check_trees(data, tokenizer)
+    _check_source_kind(data, tokenizer)
     for name, its in marks(data).items():
         if tokenizer and not tokenizer.source.marks.keys() >= {*its}:
             raise UserError(
@@ -130,6 +132,32 @@ def _check_trees(data: DataConfig, tokenizer: Tokenizer | None) -> None:
         raise UserError(f"data.symbols does not support {name}.", f"Leave {name} out.")
     if data.symbols and not of_trees:
         log(f"{files[0]} holds no trees, so the model will not be a parser.")
+
+
+def _check_source_kind(data: DataConfig, tokenizer: Tokenizer | None) -> None:
+    """Raise UserError if sources that are not text don't fit the vocabulary or other options."""
+    if tokenizer and tokenizer.source_kind != data.source_kind:
+        raise UserError(
+            f"The model reads sources of the kind {tokenizer.source_kind}, not {data.source_kind}.",
+            "Leave it out, or train a new model.",
+            "data.source_kind",
+        )
+    if data.source_kind == TEXT:
+        return
+    source_kind(data.source_kind)
+    only_for_texts = {
+        "data.directions": bool(data.directions),
+        "data.symbols": data.symbols,
+        "data.augment": data.augment != "none",
+        "data.placeholders": data.placeholders == "masked",
+        "data.remember": bool(data.remember),
+        **dict.fromkeys(marks(data), True),
+    }
+    for name, is_set in only_for_texts.items():
+        if is_set:
+            raise UserError(
+                f"data.source_kind={data.source_kind} does not support {name}.", "Leave it out."
+            )
 
 
 def text_files(data: DataConfig) -> list[str]:
@@ -237,9 +265,12 @@ def with_normalised_texts(
     pairs: Iterable[Pair], data: DataConfig, tokenizer: Tokenizer | None
 ) -> Iterator[Pair]:
     """The pairs with the texts that the vocabulary is learnt from, or that the existing `tokenizer` encodes."""
-    in_source = tokenizer.normalizer if tokenizer else Normalizer(CURLY_QUOTES)
+    learnt = tokenizer.normalizer if tokenizer else Normalizer(CURLY_QUOTES)
+    in_source = normalizer_of(data.source_kind, learnt)
     for chunk in chunks(pairs, CHUNK):
         sources = [pair.source for pair in chunk]
+        if data.source_kind != TEXT:
+            sources = [_spelled(pair, in_source) for pair in chunk]
         # A multilingual model also learns sources as targets, and a parser has a tag for each word.
         is_composed = data.directions or data.symbols
         sources = composed(sources) if is_composed else in_source(sources)
@@ -247,6 +278,15 @@ def with_normalised_texts(
         for pair, source, target in zip(chunk, sources, targets, strict=True):
             is_same = pair.source is source and pair.target is target
             yield pair if is_same else pair._replace(source=source, target=target)
+
+
+def _spelled(pair: Pair, normalizer: Normalizer) -> str:
+    """The source of a pair, the path of a file, spelled. Raises UserError with the place of the pair."""
+    try:
+        return normalizer([pair.source])[0]
+    except UserError as error:
+        place = f"{pair.origin.file}:{pair.origin.line}"
+        raise UserError(f"{place}: {error.cause}", error.hint) from None
 
 
 def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConfig:

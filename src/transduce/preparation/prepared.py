@@ -41,6 +41,7 @@ Extend = Callable[["Facts", Sequence[TokenStore]], "Facts"]
 PREPARED = (
     "data.tokenizer",
     "data.joint",
+    "data.source_kind",
     "data.symbols",
     "data.placeholders",
     "data.max_length",

@@ -11,7 +11,8 @@ import sentencepiece
 
 from transduce.config.schema import BOS, EOS, PAD, PLACEHOLDER_TOKENS, UNK
 from transduce.system.errors import UserError
-from transduce.tokens.vocabulary import SPACE
+from transduce.tokens.spelling import SPELLINGS
+from transduce.tokens.vocabulary import NO_PREFIX, SPACE
 
 RESERVED = "\0\t\n\r\u2581\u2585"  # SentencePiece skips lines that contain some of these characters
 CHARACTER_COVERAGE = 0.9999  # share of the corpus's characters that get pieces; rarer characters are spelled in bytes
@@ -91,6 +92,13 @@ def learn_symbols(texts: Collection[str]) -> bytes:
     pieces = [SPACE + symbol for symbol in symbols]
     size = UNK + 1 + len(pieces) + BYTES
     return _train(iter([" ".join(symbols)]), "bpe", size, user_defined_symbols=pieces)
+
+
+def value_symbols() -> bytes:
+    """Return a serialised SentencePiece model of the characters that spell values, in the order of the values."""
+    size = UNK + 1 + len(SPELLINGS) + BYTES + len(SPACE)
+    model = _train(iter([SPELLINGS]), "bpe", size, user_defined_symbols=list(SPELLINGS))
+    return model + NO_PREFIX
 
 
 def _no_text() -> UserError:

@@ -17,8 +17,9 @@ from transduce.config.schema import WORD_TOKENIZERS
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, verify
 from transduce.tokens.imported_vocabulary import ImportedVocabulary
-from transduce.tokens.learning import extend_model, learn_model, learn_symbols
+from transduce.tokens.learning import extend_model, learn_model, learn_symbols, value_symbols
 from transduce.tokens.normalization import FOLDED, Normalizer, composed
+from transduce.tokens.spelling import TEXT, normalizer_of, source_kind
 from transduce.tokens.vocabulary import LANGUAGE_TAG, OWN_TAG, SPACE, Vocabulary
 
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
@@ -26,6 +27,7 @@ PIECES = "tokenizer.pieces.json"  # the pieces of an imported vocabulary, by id
 # Only in models whose training normalised the sources.
 NORMALIZATION = "tokenizer.normalization.json"
 QUOTES_KEY = "curly_quotes"
+KIND_KEY = "source_kind"  # only if the sources are not text
 FILES = (JOINT, SOURCE, TARGET, PIECES, NORMALIZATION)
 
 
@@ -35,9 +37,16 @@ class Tokenizer:
     tags: tuple[int, ...] = ()  # the ids that begin each encoded source; see `into`
 
     def __init__(
-        self, target: Vocabulary, source: Vocabulary | None = None, quotes: str | None = None
+        self,
+        target: Vocabulary,
+        source: Vocabulary | None = None,
+        quotes: str | None = None,
+        source_kind: str = TEXT,
     ) -> None:
-        """`quotes`: the curly quotes of the sources, if the training normalised the sources."""
+        """`quotes`: the curly quotes of the sources, if the training normalised the sources.
+
+        `source_kind`: data.source_kind.
+        """
         self.target = target
         self.source = source or target
         # Two imported SentencePiece models may share one list of pieces.
@@ -45,12 +54,14 @@ class Tokenizer:
             target.listed is not None and source.listed is target.listed
         )
         self.quotes = quotes
-        self.normalizer = Normalizer(
+        self.source_kind = source_kind
+        usual = Normalizer(
             # Other models know the characters in their vocabulary.
             self.source.known(FOLDED) if quotes is None else quotes,
             # A parser's words must not change, since each has a tag.
             only_composed=bool(self.target_symbols()),
         )
+        self.normalizer = normalizer_of(source_kind, usual)
 
     @classmethod
     def train(
@@ -66,6 +77,7 @@ class Tokenizer:
         languages: Sequence[str] = (),
         marks: Sequence[str] = (),
         quotes: str | None = None,
+        source_kind: str = TEXT,
     ) -> Self:
         """Learn one joint vocabulary, or one vocabulary for each side, with at most `vocab_size` pieces each.
 
@@ -75,7 +87,12 @@ class Tokenizer:
         If `symbols` is true, the targets are linearised trees, and every tree symbol becomes a piece. `vocab_size` does
         not limit these pieces. The characters in `placeholder_tokens` are always separate pieces. Raises UserError if
         there is no text, or if `vocab_size` leaves no room for the 256 byte pieces. `quotes`: see `Tokenizer`.
+        Sources that are not text have a vocabulary of their values.
         """
+        if source_kind != TEXT:
+            targets_model = learn_model([targets], vocab_size, kind, placeholder_tokens)
+            sources_model = value_symbols()
+            return cls(Vocabulary(targets_model), Vocabulary(sources_model), "", source_kind)
         if kind in WORD_TOKENIZERS:
             if symbols or placeholder_tokens or languages or marks:
                 raise UserError(
@@ -141,11 +158,11 @@ class Tokenizer:
             (folder / name).exists() for name in (SOURCE, TARGET)
         )
         target = _open(folder / (TARGET if separate else JOINT), lists[0], threads)
-        quotes = _read_quotes(folder / NORMALIZATION)
+        quotes, kind = _read_normalization(folder / NORMALIZATION)
         if not separate and len(lists) == 1:
             return cls(target, quotes=quotes)
         source = _open(folder / (SOURCE if separate else JOINT), lists[-1], threads)
-        return cls(target, source, quotes)
+        return cls(target, source, quotes, kind)
 
     def save(self, folder: Path | str) -> list[str]:
         """Write the vocabularies into an existing folder and return the names of the files."""
@@ -157,7 +174,8 @@ class Tokenizer:
             lists = [self.target.listed] if self.joint else [self.target.listed, self.source.listed]
             files[PIECES] = json.dumps(lists, ensure_ascii=False, indent=0).encode()
         if self.quotes is not None:
-            files[NORMALIZATION] = json.dumps({QUOTES_KEY: self.quotes}).encode()
+            kind = {} if self.source_kind == TEXT else {KIND_KEY: self.source_kind}
+            files[NORMALIZATION] = json.dumps({QUOTES_KEY: self.quotes, **kind}).encode()
         for name, content in files.items():
             (Path(folder) / name).write_bytes(content)
         return list(files)
@@ -210,11 +228,18 @@ class Tokenizer:
 
     def unknown(self, texts: Sequence[str]) -> set[str]:
         """The characters of sources that the vocabulary has no pieces for, also after they were normalised."""
+        if self.source_kind != TEXT:
+            return set()
         characters = {each for each in set[str]().union(*composed(texts)) if category(each) != "Cs"}
         unknown = characters - self.source.known(characters)
         forms = {each: self.normalizer([each])[0] for each in unknown}
         known = self.source.known({*"".join(forms.values())})
         return {each for each, form in forms.items() if not known.issuperset(form)}
+
+    @property
+    def values_per_position(self) -> int:
+        """The number of source tokens that the model reads as one vector; 1 if the sources are texts."""
+        return 1 if self.source_kind == TEXT else source_kind(self.source_kind).vector
 
     @cached_property
     def has_letters(self) -> bool:
@@ -271,17 +296,22 @@ def _vocabulary(model: bytes, threads: int = 1) -> Vocabulary:
     return Vocabulary(model, threads)
 
 
-def _read_quotes(file: Path) -> str | None:
-    """The quotes in `file`, or None if `file` does not exist. Raises UserError if `file` is damaged."""
+def _read_normalization(file: Path) -> tuple[str | None, str]:
+    """The quotes and the kind of sources in `file`; (None, TEXT) if `file` does not exist.
+
+    Raises UserError if `file` is damaged.
+    """
     try:
-        quotes = json.loads(file.read_bytes())[QUOTES_KEY]
+        values = json.loads(file.read_bytes())
+        quotes = values[QUOTES_KEY]
+        kind = values.get(KIND_KEY, TEXT)
     except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None, TEXT
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
         quotes = None
-    if not isinstance(quotes, str):
+    if not (isinstance(quotes, str) and isinstance(kind, str)):
         raise UserError(f"{file} is damaged.", "Restore it from another copy of this folder.")
-    return quotes
+    return quotes, kind
 
 
 def _read_pieces(file: Path) -> list[list[str]] | list[None]:

@@ -17,6 +17,7 @@ from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE
 from transduce.text.languages import nearest_code
+from transduce.tokens.spelling import TEXT
 from transduce.tokens.tokenizer import Tokenizer
 
 
@@ -167,6 +168,8 @@ def with_corpus(settings: Settings, prepared: Prepared, out: Path, *, has_origin
         "model.vocab_size": tokenizer.target.size,
         "model.source_vocab_size": 0 if tokenizer.joint else tokenizer.source.size,
     }
+    if tokenizer.source_kind != TEXT:
+        sizes["model.vector"] = tokenizer.values_per_position
     source = CORPUS
     if has_origin:
         source = MODEL
