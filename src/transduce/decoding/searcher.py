@@ -125,7 +125,7 @@ class Searcher:
         if has_prefixes and "prefixes" not in engine.supports:
             engine = self.engine_for("prefixes")
         uses_similar = "steppers" in engine.supports and any(guide.similar for guide in guides)
-        lengths = [len(ids) + 1 for ids in inputs]
+        lengths = [self.positions(ids) + 1 for ids in inputs]
         config = self.config
         if constraints:
             lengths = [
@@ -211,7 +211,10 @@ class Searcher:
     def forced(self, engine: Engine, compute: Compute, sources: Rows, targets: Rows) -> list[Any]:
         """Call the engine's method `compute` on batches of pairs with similar lengths."""
         results: dict[int, Any] = {}
-        lengths = [max(map(len, pair)) + 1 for pair in zip(sources, targets, strict=True)]
+        lengths = [
+            max(self.positions(source), len(target)) + 1
+            for source, target in zip(sources, targets, strict=True)
+        ]
         for batch in batches(lengths, engine.budget(self.config, sum(lengths))):
             computed = compute([sources[i] for i in batch], [targets[i] for i in batch])
             results.update(zip(batch, computed, strict=True))
@@ -219,9 +222,12 @@ class Searcher:
 
     def limit(self, source: Sequence[int]) -> int:
         """The maximum length of a source's translation in tokens, EOS not counted."""
-        positions = len(source) // self.tokenizer.values_per_position
-        limit = positions + self.config.max_extra_tokens
+        limit = self.positions(source) + self.config.max_extra_tokens
         return limit if self.max_tokens is None else min(limit, self.max_tokens)
+
+    def positions(self, source: Sequence[int]) -> int:
+        """The number of a source's tokens or, if it is not text, of its vectors."""
+        return len(source) // self.tokenizer.values_per_position
 
     def engine_for(self, feature: Feature) -> Engine:
         """An engine that supports the feature, if need be the fallback. Raises UserError if there is none."""

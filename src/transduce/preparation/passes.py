@@ -47,7 +47,7 @@ from transduce.text.rules import (
 )
 from transduce.text.tree_symbols import CLOSE, OPEN, are_of_trees
 from transduce.tokens.normalization import CURLY_QUOTES, Normalizer, composed
-from transduce.tokens.spelling import TEXT, normalizer_of, source_kind
+from transduce.tokens.spelling import TEXT, kind_of, normalizer_of
 from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -144,7 +144,7 @@ def _check_source_kind(data: DataConfig, tokenizer: Tokenizer | None) -> None:
         )
     if data.source_kind == TEXT:
         return
-    source_kind(data.source_kind)
+    kind_of(data.source_kind)
     only_for_texts = {
         "data.directions": bool(data.directions),
         "data.symbols": data.symbols,
@@ -384,7 +384,9 @@ def encode_part(
                 )
         sources = tokenizer.source.encode(block.sources)
         targets = tokenizer.target.encode(block.targets)
-        is_long = np.maximum(sources.lengths, targets.lengths) > max_length
+        is_long = targets.lengths > max_length
+        if tokenizer.source_kind == TEXT:  # the readers of other kinds have limits of their own
+            is_long |= sources.lengths > max_length
         for row in np.flatnonzero(is_long).tolist():
             cleaning.count(TOO_LONG, Origin(staged.files[block.files[row]], int(block.lines[row])))
         yield Encoded(sources, targets, numbers[block.files], block.lines).where(~is_long)

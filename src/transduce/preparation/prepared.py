@@ -180,7 +180,8 @@ def open_prepared(folder: Path, *, hashes: bool = True) -> Prepared:
         )
     if facts.options.get("data.directions"):
         return Prepared(folder, facts, tokenizer, *_multilingual(stores, facts, tokenizer))
-    return Prepared(folder, facts, tokenizer, Mixture(stores, facts.weights), range(len(stores)))
+    mixture = Mixture(stores, facts.weights, tokenizer.values_per_position)
+    return Prepared(folder, facts, tokenizer, mixture, range(len(stores)))
 
 
 def _multilingual(

@@ -30,7 +30,14 @@ class Mixture:
     A store may occur twice, once in each direction.
     """
 
-    def __init__(self, stores: Sequence[TokenStore | StoreView], weights: Sequence[float]) -> None:
+    def __init__(
+        self,
+        stores: Sequence[TokenStore | StoreView],
+        weights: Sequence[float],
+        values_per_position: int = 1,
+    ) -> None:
+        """`values_per_position`: the number of source tokens that the model reads as one vector."""
+        self.values_per_position = values_per_position
         self.stores = [
             store if isinstance(store, StoreView) else StoreView(store) for store in stores
         ]
@@ -85,11 +92,15 @@ class Mixture:
         return store, *self.stores[store].store.origin(int(index - self.starts[store]))
 
     def lengths(self, pairs: Indices) -> tuple[Indices, Indices]:
-        """The source lengths and the target lengths of `pairs` in tokens without EOS, each of shape (pairs,)."""
+        """The source lengths and the target lengths of `pairs` in tokens without EOS, each of shape (pairs,).
+
+        Of sources that are not text, the vectors are counted.
+        """
         source, target = np.empty((2, len(pairs)), dtype=np.int64)
         for store, start, end in zip(self.stores, self.starts, self.starts[1:], strict=False):
             here = (pairs >= start) & (pairs < end)
-            source[here] = store.source.lengths[pairs[here] - start] + self._num_tags
+            tokens = store.source.lengths[pairs[here] - start]
+            source[here] = tokens // self.values_per_position + self._num_tags
             target[here] = store.target.lengths[pairs[here] - start]
         return source, target
 
@@ -100,9 +111,8 @@ class Mixture:
         for store, first in zip(self.stores, self.starts.tolist(), strict=False):
             for start in range(0, store.pairs, SLICE_PAIRS):
                 some = slice(start, start + SLICE_PAIRS)
-                longer = np.maximum(
-                    store.source.lengths[some] + self._num_tags, store.target.lengths[some]
-                )
+                positions = store.source.lengths[some] // self.values_per_position
+                longer = np.maximum(positions + self._num_tags, store.target.lengths[some])
                 if longer.max() > tokens:
                     pair = first + start + int(longer.argmax())
                     tokens = int(longer.max())
@@ -173,7 +183,7 @@ class SampledMixture(Mixture):
     """
 
     def __init__(self, data: Mixture, change: Change) -> None:
-        super().__init__(data.stores, data.weights)
+        super().__init__(data.stores, data.weights, data.values_per_position)
         self._change = change
         # A longer sentence is not used, so that every batch fits.
         self._limit = self.longest()[1] - self._num_tags

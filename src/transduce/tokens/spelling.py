@@ -28,7 +28,7 @@ class SourceKind(NamedTuple):
     vector: int  # values in each position
 
 
-def source_kind(name: str) -> SourceKind:
+def kind_of(name: str) -> SourceKind:
     """The kind of sources with this name. Raises UserError if no installed package has it."""
     kinds = plugins("source_kinds")
     if name not in kinds:
@@ -43,7 +43,7 @@ def source_kind(name: str) -> SourceKind:
 
 def normalizer_of(name: str, usual: Normalizer) -> Normalizer:
     """The normalizer of sources of a kind."""
-    return usual if name == TEXT else Speller(source_kind(name))
+    return usual if name == TEXT else Speller(kind_of(name))
 
 
 class Speller(Normalizer):

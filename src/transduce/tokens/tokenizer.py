@@ -19,7 +19,7 @@ from transduce.system.files import MANIFEST, verify
 from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.learning import extend_model, learn_model, learn_symbols, value_symbols
 from transduce.tokens.normalization import FOLDED, Normalizer, composed
-from transduce.tokens.spelling import TEXT, normalizer_of, source_kind
+from transduce.tokens.spelling import TEXT, kind_of, normalizer_of
 from transduce.tokens.vocabulary import LANGUAGE_TAG, OWN_TAG, SPACE, Vocabulary
 
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
@@ -55,6 +55,8 @@ class Tokenizer:
         )
         self.quotes = quotes
         self.source_kind = source_kind
+        # The number of source tokens that the model reads as one vector.
+        self.values_per_position = 1 if source_kind == TEXT else kind_of(source_kind).vector
         usual = Normalizer(
             # Other models know the characters in their vocabulary.
             self.source.known(FOLDED) if quotes is None else quotes,
@@ -235,11 +237,6 @@ class Tokenizer:
         forms = {each: self.normalizer([each])[0] for each in unknown}
         known = self.source.known({*"".join(forms.values())})
         return {each for each, form in forms.items() if not known.issuperset(form)}
-
-    @property
-    def values_per_position(self) -> int:
-        """The number of source tokens that the model reads as one vector; 1 if the sources are texts."""
-        return 1 if self.source_kind == TEXT else source_kind(self.source_kind).vector
 
     @cached_property
     def has_letters(self) -> bool:

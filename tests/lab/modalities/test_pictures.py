@@ -74,8 +74,7 @@ def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def model(captions: Path) -> Path:
     options = TINY | {
         "data.source_kind": "image",
-        "data.max_length": 20_000,
-        "data.max_tokens": 130_000,
+        "data.max_tokens": 640,
         "data.source": "png",
         "data.target": "en",
         "model.d_model": 32,
