@@ -300,6 +300,7 @@ def test_facts_are_counted_over_all_stores_and_extended(corpus, tmp_path):
         *(
             "tokenizer",
             "joint",
+            "source_kind",
             "symbols",
             "placeholders",
             "max_length",
