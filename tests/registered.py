@@ -43,15 +43,19 @@ from transduce.wings.completion import infilling, prefixes, typed
 from transduce.wings.completion import lines_command as guides_command
 from transduce.wings.ct2 import opening
 from transduce.wings.documents import (
+    csv_tables,
     epub,
     html,
+    keyed_files,
     lines,
     lines_command,
     markdown,
     ooxml,
     opendocument,
+    other_subtitles,
     parallel_documents,
     po,
+    string_catalog,
     subtitles,
     tmx,
     translate_command,
@@ -100,6 +104,7 @@ MODEL_OPTIONS: list[type[ModelOptions]] = [
     options.RecurrentOptions,
     options.KernelOptions,
     options.ConvolutionOptions,
+    options.FrontEndOptions,
 ]
 READ_PAIRS: list[Callable[[CorpusFile], Iterator[TextPair]]] = [
     tsv.read_tsv,
@@ -108,11 +113,14 @@ READ_PAIRS: list[Callable[[CorpusFile], Iterator[TextPair]]] = [
     tmx.read_tmx_pairs,
     xliff.read_xliff_pairs,
     po.read_po_pairs,
+    csv_tables.read_csv_pairs,
+    string_catalog.read_catalog_pairs,
     trees.read_tree_pairs,
 ]
 READ_PARALLEL: list[Callable[[str, str], Iterator[TextPair]]] = [
     parallel_documents.read_page_pairs,
     parallel_documents.read_subtitle_pairs,
+    keyed_files.read_keyed_pairs,
 ]
 READ_DOCUMENT: list[Callable[[DocumentFile], Document]] = [
     lines.read_text,
@@ -121,6 +129,10 @@ READ_DOCUMENT: list[Callable[[DocumentFile], Document]] = [
     po.read_po,
     html.read_html,
     subtitles.read_subtitles,
+    other_subtitles.read_other_subtitles,
+    csv_tables.read_csv,
+    string_catalog.read_catalog,
+    keyed_files.read_keyed,
     ooxml.read_docx,
     ooxml.read_pptx,
     opendocument.read_odt,
