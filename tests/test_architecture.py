@@ -53,7 +53,7 @@ WINGS = [  # which wing may use which: one below it
 ]
 LAB = [  # above the core and the wings, of which it may use all
     {"lab.options"},
-    {"lab.families", "lab.operations", "lab.parsing", "lab.words"},
+    {"lab.families", "lab.modalities", "lab.operations", "lab.parsing", "lab.words"},
     {"lab.comparing"},
     {"lab.paper"},
     {"lab.commands", "lab.registered"},

@@ -88,22 +88,15 @@ class FrontEndOptions(ModelOptions):
 
     families: ClassVar[tuple[str, ...]] = ("transformer",)
     vector: int = option(0, "source values that are read as one vector; 0: the sources are tokens")
-    subsampling: int = option(
-        1, "convolutions join this many neighbouring vectors of a source: a power of two", least=1
+    halvings: int = option(
+        0, "convolutions that each halve the number of vectors of a source", below=10
     )
 
     @property
     def note(self) -> str:
         """The vectors, for messages."""
-        joined = f", {self.subsampling} joined" if self.subsampling > 1 else ""
+        joined = f", {2**self.halvings} joined" if self.halvings else ""
         return f", sources of {self.vector} values a vector{joined}" if self.vector else ""
-
-    def check(self, config: RunConfig) -> None:
-        """Raise UserError for options that contradict each other."""
-        if self.subsampling & (self.subsampling - 1):
-            raise UserError(f"model.subsampling ({self.subsampling}) must be a power of two.")
-        if self.vector and config.model.positions == "learned":
-            raise UserError("model.vector does not support model.positions=learned.")
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """What the lab adds to the registries of model families, engines and file formats, by entry points."""
 
-from transduce.config.families import Family
+from transduce.config.families import Family, SourceKind
 from transduce.text.formats import Format
-from transduce.tokens.spelling import SourceKind
 
 FAMILIES = {
     "recurrent": Family("transduce_lab.families.recurrent:Recurrent", ("attention",)),

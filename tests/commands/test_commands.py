@@ -627,7 +627,7 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(typed, place, capsys, monk
     assert {path: path.stat().st_mtime_ns for path in place.iterdir()} == before
 
 
-@pytest.mark.parametrize("name", ["a.docx", "a.odt", "a.PDF"])
+@pytest.mark.parametrize("name", ["a.doc", "a.docx", "a.odt", "a.PDF"])
 def test_office_files_are_not_read_as_text(name, place, tmp_path, capsys):
     (tmp_path / name).write_bytes(b"ka lo\n")
     for command in (
@@ -636,7 +636,7 @@ def test_office_files_are_not_read_as_text(name, place, tmp_path, capsys):
         ["score", place / "one", tmp_path / name, tmp_path / name],
     ):
         status, _, said = run(capsys, *command)
-        refused = "is a document" in said
+        refused = "is a document" in said or "it is no ZIP archive" in said
         assert status == 2 and (refused or f"can't read {name[1:].lower()} files" in said)
 
 

@@ -6,7 +6,10 @@ To add a family, write its class in a module and add an entry to `FAMILIES`.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from transduce.system.errors import UserError
 from transduce.system.registry import load, plugins
+
+TEXT_SOURCES = "text"  # the kind of usual sources
 
 
 class Family(NamedTuple):
@@ -14,6 +17,26 @@ class Family(NamedTuple):
 
     model: str  # "module:class" of a subclass of Seq2Seq
     uses: tuple[str, ...] = ()
+
+
+class SourceKind(NamedTuple):
+    """A kind of sources that are not text."""
+
+    read: str  # "module:function" that reads a file: path -> values (positions, vector), numpy's uint8
+    vector: int  # values in each position
+
+
+def kind_of(name: str) -> SourceKind:
+    """The kind of sources with this name. Raises UserError if no installed package has it."""
+    kinds = plugins("source_kinds")
+    if name not in kinds:
+        raise UserError(
+            f"There is no kind of sources '{name}'.",
+            f"Choose one of {', '.join([TEXT_SOURCES, *kinds])}.",
+            "data.source_kind",
+        )
+    kind: SourceKind = kinds[name]
+    return kind
 
 
 FAMILIES = {

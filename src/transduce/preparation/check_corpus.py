@@ -5,6 +5,7 @@ from contextlib import suppress
 from itertools import chain
 
 from transduce.config.commands import option
+from transduce.config.families import TEXT_SOURCES
 from transduce.config.schema import DataConfig
 from transduce.preparation.passes import languages_in
 from transduce.preparation.staging import StagedPairs
@@ -15,7 +16,6 @@ from transduce.text.identify import foreign_share, share_of_wrong_texts
 from transduce.text.languages import languages_of, main_language
 from transduce.text.pair_batch import TextColumn
 from transduce.text.pairs import Origin, Pair
-from transduce.tokens.spelling import TEXT
 
 EXAMINED_PAIRS, EXAMINED_BLOCKS = 2_000, 10  # pairs per corpus, in blocks at equal distances
 
@@ -27,7 +27,7 @@ def check_corpora(data: DataConfig, corpora: Sequence[Sequence[StagedPairs]]) ->
     Many texts in a third language, or faults of the whole corpus, also cause a warning. Trees, and sources that
     are not text, are not checked.
     """
-    if data.symbols or data.source_kind != TEXT:
+    if data.symbols or data.source_kind != TEXT_SOURCES:
         return
     languages = [languages_in(data, corpus) for corpus in data.corpora]
     codes = set(chain.from_iterable(languages))

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from transduce.config.families import TEXT_SOURCES, kind_of
 from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.inline.placeholder_tokens import with_shared_tokens
 from transduce.preparation.copies import marks
@@ -47,7 +48,7 @@ from transduce.text.rules import (
 )
 from transduce.text.tree_symbols import CLOSE, OPEN, are_of_trees
 from transduce.tokens.normalization import CURLY_QUOTES, Normalizer, composed
-from transduce.tokens.spelling import TEXT, kind_of, normalizer_of
+from transduce.tokens.spelling import normalizer_of
 from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -142,7 +143,7 @@ def _check_source_kind(data: DataConfig, tokenizer: Tokenizer | None) -> None:
             "Leave it out, or train a new model.",
             "data.source_kind",
         )
-    if data.source_kind == TEXT:
+    if data.source_kind == TEXT_SOURCES:
         return
     kind_of(data.source_kind)
     only_for_texts = {
@@ -269,7 +270,7 @@ def with_normalised_texts(
     in_source = normalizer_of(data.source_kind, learnt)
     for chunk in chunks(pairs, CHUNK):
         sources = [pair.source for pair in chunk]
-        if data.source_kind != TEXT:
+        if data.source_kind != TEXT_SOURCES:
             sources = [_spelled(pair, in_source) for pair in chunk]
         # A multilingual model also learns sources as targets, and a parser has a tag for each word.
         is_composed = data.directions or data.symbols
@@ -385,7 +386,9 @@ def encode_part(
         sources = tokenizer.source.encode(block.sources)
         targets = tokenizer.target.encode(block.targets)
         is_long = targets.lengths > max_length
-        if tokenizer.source_kind == TEXT:  # the readers of other kinds have limits of their own
+        if (
+            tokenizer.source_kind == TEXT_SOURCES
+        ):  # the readers of other kinds have limits of their own
             is_long |= sources.lengths > max_length
         for row in np.flatnonzero(is_long).tolist():
             cleaning.count(TOO_LONG, Origin(staged.files[block.files[row]], int(block.lines[row])))

@@ -5,45 +5,23 @@ searches handle such sources like texts, and a model with a front end reads each
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.config.families import TEXT_SOURCES, SourceKind, kind_of
 from transduce.config.schema import UNK
-from transduce.system.errors import UserError
-from transduce.system.registry import load, plugins
+from transduce.system.registry import load
 from transduce.tokens.normalization import Normalizer, Tracked
 
-TEXT = "text"  # the kind of usual sources
 FIRST_SPELLING = 0x2800  # the Braille patterns, which no source of this kind has otherwise
 SPELLINGS = "".join(chr(FIRST_SPELLING + value) for value in range(256))
 FIRST_VALUE = UNK + 1  # the id of the value 0 in the vocabulary of such sources
 
 
-class SourceKind(NamedTuple):
-    """A kind of sources that are not text."""
-
-    read: str  # "module:function" that reads a file: path -> values (positions, vector), numpy's uint8
-    vector: int  # values in each position
-
-
-def kind_of(name: str) -> SourceKind:
-    """The kind of sources with this name. Raises UserError if no installed package has it."""
-    kinds = plugins("source_kinds")
-    if name not in kinds:
-        raise UserError(
-            f"There is no kind of sources '{name}'.",
-            f"Choose one of {', '.join([TEXT, *kinds])}.",
-            "data.source_kind",
-        )
-    kind: SourceKind = kinds[name]
-    return kind
-
-
 def normalizer_of(name: str, usual: Normalizer) -> Normalizer:
     """The normalizer of sources of a kind."""
-    return usual if name == TEXT else Speller(kind_of(name))
+    return usual if name == TEXT_SOURCES else Speller(kind_of(name))
 
 
 class Speller(Normalizer):

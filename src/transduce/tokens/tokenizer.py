@@ -13,13 +13,14 @@ from typing import Self
 from unicodedata import category
 
 from transduce.config.commands import option
+from transduce.config.families import TEXT_SOURCES, kind_of
 from transduce.config.schema import WORD_TOKENIZERS
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, verify
 from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.learning import extend_model, learn_model, learn_symbols, value_symbols
 from transduce.tokens.normalization import FOLDED, Normalizer, composed
-from transduce.tokens.spelling import TEXT, kind_of, normalizer_of
+from transduce.tokens.spelling import normalizer_of
 from transduce.tokens.vocabulary import LANGUAGE_TAG, OWN_TAG, SPACE, Vocabulary
 
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
@@ -41,7 +42,7 @@ class Tokenizer:
         target: Vocabulary,
         source: Vocabulary | None = None,
         quotes: str | None = None,
-        source_kind: str = TEXT,
+        source_kind: str = TEXT_SOURCES,
     ) -> None:
         """`quotes`: the curly quotes of the sources, if the training normalised the sources.
 
@@ -56,7 +57,7 @@ class Tokenizer:
         self.quotes = quotes
         self.source_kind = source_kind
         # The number of source tokens that the model reads as one vector.
-        self.values_per_position = 1 if source_kind == TEXT else kind_of(source_kind).vector
+        self.values_per_position = 1 if source_kind == TEXT_SOURCES else kind_of(source_kind).vector
         usual = Normalizer(
             # Other models know the characters in their vocabulary.
             self.source.known(FOLDED) if quotes is None else quotes,
@@ -79,7 +80,7 @@ class Tokenizer:
         languages: Sequence[str] = (),
         marks: Sequence[str] = (),
         quotes: str | None = None,
-        source_kind: str = TEXT,
+        source_kind: str = TEXT_SOURCES,
     ) -> Self:
         """Learn one joint vocabulary, or one vocabulary for each side, with at most `vocab_size` pieces each.
 
@@ -91,7 +92,7 @@ class Tokenizer:
         there is no text, or if `vocab_size` leaves no room for the 256 byte pieces. `quotes`: see `Tokenizer`.
         Sources that are not text have a vocabulary of their values.
         """
-        if source_kind != TEXT:
+        if source_kind != TEXT_SOURCES:
             targets_model = learn_model([targets], vocab_size, kind, placeholder_tokens)
             sources_model = value_symbols()
             return cls(Vocabulary(targets_model), Vocabulary(sources_model), "", source_kind)
@@ -176,7 +177,7 @@ class Tokenizer:
             lists = [self.target.listed] if self.joint else [self.target.listed, self.source.listed]
             files[PIECES] = json.dumps(lists, ensure_ascii=False, indent=0).encode()
         if self.quotes is not None:
-            kind = {} if self.source_kind == TEXT else {KIND_KEY: self.source_kind}
+            kind = {} if self.source_kind == TEXT_SOURCES else {KIND_KEY: self.source_kind}
             files[NORMALIZATION] = json.dumps({QUOTES_KEY: self.quotes, **kind}).encode()
         for name, content in files.items():
             (Path(folder) / name).write_bytes(content)
@@ -230,7 +231,7 @@ class Tokenizer:
 
     def unknown(self, texts: Sequence[str]) -> set[str]:
         """The characters of sources that the vocabulary has no pieces for, also after they were normalised."""
-        if self.source_kind != TEXT:
+        if self.source_kind != TEXT_SOURCES:
             return set()
         characters = {each for each in set[str]().union(*composed(texts)) if category(each) != "Cs"}
         unknown = characters - self.source.known(characters)
@@ -294,16 +295,16 @@ def _vocabulary(model: bytes, threads: int = 1) -> Vocabulary:
 
 
 def _read_normalization(file: Path) -> tuple[str | None, str]:
-    """The quotes and the kind of sources in `file`; (None, TEXT) if `file` does not exist.
+    """The quotes and the kind of sources in `file`; (None, TEXT_SOURCES) if `file` does not exist.
 
     Raises UserError if `file` is damaged.
     """
     try:
         values = json.loads(file.read_bytes())
         quotes = values[QUOTES_KEY]
-        kind = values.get(KIND_KEY, TEXT)
+        kind = values.get(KIND_KEY, TEXT_SOURCES)
     except FileNotFoundError:
-        return None, TEXT
+        return None, TEXT_SOURCES
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
         quotes = None
     if not (isinstance(quotes, str) and isinstance(kind, str)):

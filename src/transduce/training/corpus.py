@@ -7,6 +7,7 @@ from typing import Any
 
 from transduce import model_folder
 from transduce.config import size_table
+from transduce.config.families import TEXT_SOURCES
 from transduce.config.parse import configure
 from transduce.config.schema import DataConfig, RunConfig, differences
 from transduce.config.settings import CORPUS, FROM_SIZES, MODEL, Settings
@@ -17,7 +18,6 @@ from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE
 from transduce.text.languages import nearest_code
-from transduce.tokens.spelling import TEXT
 from transduce.tokens.tokenizer import Tokenizer
 
 
@@ -168,8 +168,14 @@ def with_corpus(settings: Settings, prepared: Prepared, out: Path, *, has_origin
         "model.vocab_size": tokenizer.target.size,
         "model.source_vocab_size": 0 if tokenizer.joint else tokenizer.source.size,
     }
-    if tokenizer.source_kind != TEXT:
+    if tokenizer.source_kind != TEXT_SOURCES:
         sizes["model.vector"] = tokenizer.values_per_position
+        if settings.config().model.positions == "learned":
+            raise UserError(
+                "Sources that are not text need positions without a limit.",
+                "Leave it out.",
+                "model.positions",
+            )
     source = CORPUS
     if has_origin:
         source = MODEL

@@ -25,9 +25,7 @@ class FrontEnd(nn.Module):
         super().__init__()
         options = FrontEndOptions.of(config)
         self.vector = options.vector
-        sizes = [options.vector]
-        while 2 ** len(sizes) <= options.subsampling:
-            sizes.append(config.d_model)
+        sizes = [options.vector, *[config.d_model] * options.halvings]
         self.convolutions = nn.ModuleList(
             nn.Conv1d(size, config.d_model, KERNEL_POSITIONS, stride=2, padding=1)
             for size in sizes[:-1]

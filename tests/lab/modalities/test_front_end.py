@@ -22,8 +22,8 @@ PLAIN = ModelConfig(
 )
 SHAPES = {
     "patches": with_options(PLAIN, vector=VECTOR),
-    "joined": with_options(PLAIN, vector=VECTOR, subsampling=4),
-    "window": with_options(PLAIN, vector=VECTOR, subsampling=2, window=3),
+    "joined": with_options(PLAIN, vector=VECTOR, halvings=2),
+    "window": with_options(PLAIN, vector=VECTOR, halvings=1, window=3),
     "rotary": with_options(PLAIN, vector=VECTOR, positions="rotary", norm="pre"),
 }
 

@@ -121,7 +121,7 @@ def test_commands_for_models_of_pictures(model: Path, captions: Path, capsys) ->
         ("a text\tein Text", [], "bad.tsv:31: There is no picture a text."),
         ("", ["data.augment=default"], "does not support data.augment"),
         ("", ["data.source_kind=video"], "no kind of sources 'video'"),
-        ("", ["model.subsampling=3"], "must be a power of two"),
+        ("", ["model.positions=learned"], "need positions without a limit"),
     ],
 )
 def test_faults_are_found_before_the_training(

@@ -17,6 +17,7 @@ pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
 from requests_of_tests import WORDED, client, guard
 from transduce.wings.serving import network
 from transduce.wings.serving.api import application
+from transduce.wings.serving.deepl import DEEPL
 from transduce.wings.serving.keys import Keys, add_key
 from transduce.wings.serving.limits import Limits
 
@@ -53,11 +54,10 @@ def test_everything_needs_a_key_but_the_page_and_health(
             path = re.sub("{.*?}", "x", route.path)
             for method in route.methods:
                 status = asking.request(method, path).status_code
-                assert (status == 401) == (path not in free), (method, path, status)
-                assert asking.request(method, path, headers={"X-API-Key": key}).status_code not in (
-                    401,
-                    403,
-                )
+                refused = 403 if path.startswith(DEEPL.prefixes) else 401
+                assert (status == refused) == (path not in free), (method, path, status)
+                sent = {"X-API-Key": key, "Authorization": f"Bearer {key}"}
+                assert asking.request(method, path, headers=sent).status_code not in (401, 403)
                 seen.add(path)
         assert seen > free and {"/translate", "/translate_file", "/metrics"} < seen - free
         # Which paths there are is nobody's business.

@@ -146,7 +146,7 @@ def test_a_document_without_text_comes_back(
             asking.post("/translate_file", data=same, files={"file": (name, content)}).status_code
             == 200
         )
-        answer = asking.post("/translate_file", data=same, files={"file": ("a.docx", content)})
+        answer = asking.post("/translate_file", data=same, files={"file": ("a.doc", content)})
         assert (
             answer.status_code == 400 and "document of a word processor" in answer.json()["error"]
         )

@@ -188,7 +188,9 @@ class AccessControl:
             raise HTTPException(
                 421, "This server accepts only requests to localhost. Use localhost in the URL."
             )
-        is_work = path in protocol.queued or scope["method"] not in ("GET", "HEAD", "OPTIONS")
+        method = scope["method"]
+        is_work = method not in ("GET", "HEAD", "OPTIONS")
+        is_work |= path in protocol.queued and method != "OPTIONS"
         if self.local and is_work and self._is_foreign(headers, forwarded):
             advice = (
                 "If a proxy forwards the requests, start the server with the address of the proxy."
