@@ -20,13 +20,13 @@ from typing import Literal
 import torch
 from measuring import ratio, run_script
 from torch.nn.functional import scaled_dot_product_attention
-from transduce.model.restricted import attend_nearby
 
 from transduce.config.schema import ModelConfig, with_options
 from transduce.model.attention import MultiHeadAttention, attend_with_scores, dot_products
 from transduce.model.transformer import FeedForward
 from transduce_lab.families.additive import AdditiveAttention
 from transduce_lab.families.experts import Experts
+from transduce_lab.families.restricted import attend_nearby
 
 Step = Callable[[int], torch.Tensor]  # from a number of tokens
 Row = tuple[str, int, int]
