@@ -85,6 +85,7 @@ OPTIONAL = {
     "tensorboard",
     "babel",
     "babel.messages.plurals",
+    "PIL",
     "fastapi",
     "httpx2",
     "markdown_it",
