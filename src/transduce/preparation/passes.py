@@ -386,9 +386,8 @@ def encode_part(
         sources = tokenizer.source.encode(block.sources)
         targets = tokenizer.target.encode(block.targets)
         is_long = targets.lengths > max_length
-        if (
-            tokenizer.source_kind == TEXT_SOURCES
-        ):  # the readers of other kinds have limits of their own
+        # The readers of other kinds have limits of their own.
+        if tokenizer.source_kind == TEXT_SOURCES:
             is_long |= sources.lengths > max_length
         for row in np.flatnonzero(is_long).tolist():
             cleaning.count(TOO_LONG, Origin(staged.files[block.files[row]], int(block.lines[row])))

@@ -109,6 +109,9 @@ def test_commands_for_models_of_pictures(model: Path, captions: Path, capsys) ->
     assert status == 0 and "BLEU" in out
     status, _, said = run(capsys, "export", model, "--to", "ctranslate2", "--out", captions / "x")
     assert status == 2 and "model.vector" in said
+    for command in ("serve", "mcp"):  # clients must not name files of the machine
+        status, _, said = run(capsys, command, model)
+        assert status == 2 and "files of this machine" in said
     (captions / "gone.txt").write_text("gone.png\n")
     status, _, said = run(capsys, "translate", model, "--input", captions / "gone.txt")
     assert status == 2 and "There is no picture gone.png." in said

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from transduce.config.families import TEXT_SOURCES
 from transduce.decoding.registry import EngineName
 from transduce.system.errors import UserError, needing
 
@@ -24,4 +25,11 @@ def mcp(*models: Path, engine: EngineName = "auto") -> None:
         raise UserError(
             "There is no model to translate with.", "Name a model folder: transduce mcp MODEL."
         )
-    server([load(model, engine=engine) for model in models]).run("stdio")
+    translators = [load(model, engine=engine) for model in models]
+    for model, translator in zip(models, translators, strict=True):
+        if translator.tokenizer.source_kind != TEXT_SOURCES:
+            raise UserError(
+                f"{model}: the sources of the model are files, and agents may not name files of this machine.",
+                "Name a model of texts.",
+            )
+    server(translators).run("stdio")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce import model_folder
+from transduce.config.families import TEXT_SOURCES
 from transduce.config.schema import WORD_TOKENIZERS
 from transduce.decoding.directions import Scores, directions_of
 from transduce.decoding.loading import describe_models, export_engine, scores_of
@@ -105,6 +106,11 @@ def summarize(folder: Path) -> Summary:
         raise UserError(
             f"{folder}: a model with data.tokenizer={model.config.data.tokenizer} can't be served.",
             "Train a model with another tokenizer.",
+        )
+    if model.config.data.source_kind != TEXT_SOURCES:
+        raise UserError(
+            f"{folder}: the sources of the model are files, and clients may not name files of this machine.",
+            "Serve a model of texts.",
         )
     if model.descriptions:
         verify(
