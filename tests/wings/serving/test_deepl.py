@@ -136,14 +136,14 @@ def test_languages_are_detected(asking: Any) -> None:
 @pytest.mark.parametrize(
     ("fields", "part"),
     [
-        ({"text": []}, "1 to 50 texts"),
-        ({"text": ["ka"] * 51}, "1 to 50 texts"),
+        ({"text": []}, "text: value should have at least 1 item"),
+        ({"text": ["ka"] * 51}, "text: value should have at most 50 items"),
         ({"text": None}, "text"),
         ({"text": ["ka" * 10_001]}, "20,000"),
         ({"target_lang": "XX"}, "XX"),
         ({"target_lang": None}, "target_lang"),
         ({"source_lang": "XX"}, "XX"),
-        ({"formality": "more"}, "'formality' is not supported for given 'target_lang'"),
+        ({"formality": "more"}, "formality: input should be 'default', 'prefer_more'"),
         ({"formality": "rude"}, "formality"),
         ({"split_sentences": "2"}, "split_sentences"),
         ({"tag_handling": "md"}, "tag_handling"),

@@ -143,9 +143,9 @@ def test_glossaries_outlive_the_server(tokenizer: Tokenizer, tmp_path: Path) -> 
     [
         ({"entries": "dog Hund"}, "Line 1 of the entries"),
         ({"entries": "dog\tHund\ncat\t"}, "Line 2 of the entries"),
-        ({"entries": "dog\tHund\ndog\tHunde"}, "Line 2 of the entries repeats the term 'dog'"),
+        ({"entries": "dog\tHund\ndog\tHunde"}, "Line 2 of the entries, 'dog': expected a new term"),
         ({"entries": "\n\n"}, "entries"),
-        ({"entries": "dog,Hund,en,fr", "entries_format": "csv"}, "languages differ"),
+        ({"entries": "dog,Hund,en,fr", "entries_format": "csv"}, "the languages of the glossary"),
         ({"entries": 'dog,"' + "x" * 200_000, "entries_format": "csv"}, "not CSV"),
         ({"entries": f"dog\t{'x' * 201}"}, "200"),
         ({"entries_format": "xls"}, "'tsv' or 'csv'"),
@@ -180,7 +180,7 @@ def test_language_pairs(asking: Any) -> None:
 @given(st.dictionaries(st.tuples(TERMS, TERMS), st.dictionaries(TERMS, TERMS)))
 def test_what_is_kept_is_read_again(dictionaries: Any) -> None:
     glossaries = Glossaries()
-    glossary = ClientGlossary("id", "name", "now", dictionaries)
-    glossaries.save("owner", glossary)
-    assert glossaries.get("owner", "id") == glossary
+    glossary = ClientGlossary("owner", dictionaries, "name")
+    glossaries.save(glossary)
+    assert glossaries.get("owner", glossary.id) == glossary
     assert glossaries.find("other") == []

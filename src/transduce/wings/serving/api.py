@@ -252,7 +252,7 @@ async def _translate(request: Request, service: Service) -> JSONResponse:
         columns["route"] = [_languages(found.routes[source], source) for source in found.sources]
     is_one = isinstance(asked.q, str)
     answer = {field: values[0] if is_one else values for field, values in columns.items()}
-    return JSONResponse(answer, headers=model_header(service, *found.routes.values()))
+    return JSONResponse(answer, headers=found.header)
 
 
 async def _suggest(request: Request, service: Service, corrections: Corrections) -> JSONResponse:

@@ -1,23 +1,22 @@
 """Serves DeepL's HTTP API (v2, and glossaries of v3) beside LibreTranslate's, over the same models, keys and limits."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 from fastapi import FastAPI, Request, Response
+from fastapi.concurrency import contextmanager_in_threadpool
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
-from starlette.exceptions import HTTPException
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
-from transduce.decoding.types import Term, TranslationOptions
+from transduce.decoding.types import Term, TranslationOptions, as_terms
 from transduce.system.errors import UserError
 from transduce.text.formats import MARKUP_TEXT, PRESERVED_TEXT
-from transduce.text.languages import language_name
+from transduce.text.languages import language_name, main_language
 from transduce.text.pairs import LINE_BREAKS
 from transduce.wings.documents.fragment import Outline, read_fragment, with_marks, without_marks
 from transduce.wings.serving import payload
-from transduce.wings.serving.deepl_glossaries import add_glossaries, main_code
-from transduce.wings.serving.glossaries import Glossaries
+from transduce.wings.serving.deepl_glossaries import add_glossaries
+from transduce.wings.serving.glossaries import Glossaries, Languages
 from transduce.wings.serving.languages import UNDETERMINED
 from transduce.wings.serving.payload import Code, JsonObject, validate
 from transduce.wings.serving.protocols import Protocol
@@ -25,7 +24,6 @@ from transduce.wings.serving.requests import (
     Wanted,
     catalogue_of,
     memory_of,
-    model_header,
     owner_of,
     read_fields,
     translate_texts,
@@ -33,10 +31,10 @@ from transduce.wings.serving.requests import (
 from transduce.wings.serving.service import AUTO, Order, PageReader, Service, read_page
 
 
-def _error(status: int, sentence: str, error: BaseException) -> JsonObject:
-    if status == 404 and getattr(error, "detail", "") == "Not Found":  # a path without a route
-        sentence = "This server does not have this part of DeepL's API."
-    return {"message": sentence.replace("GET /languages", "GET /v2/languages")}
+def _error(status: int, sentence: str, error: BaseException) -> JsonObject:  # noqa: ARG001
+    missing = "This server does not have this part of DeepL's API."
+    sentence = sentence.replace("GET /languages", "GET /v2/languages")
+    return {"message": sentence.replace("Not found. See /docs.", missing)}
 
 
 DEEPL = Protocol(
@@ -48,11 +46,18 @@ DEEPL = Protocol(
     queued=("/v2/translate", "/v2/document"),
     uploads=("/v2/document",),
 )
-MAX_DEEPL_TEXTS = 50
 READING = ["GET", "POST"]  # methods of routes that change nothing
 # Targets of DeepL that stand for one language of a model. DeepL's clients refuse EN and PT.
 TARGET_VARIANTS = {"EN": ("EN-GB", "EN-US"), "PT": ("PT-BR", "PT-PT")}
-Tags = list[str] | str
+UNSUPPORTED_FIELDS = "style_id", "translation_memory_id", "custom_instructions", "output_format"
+
+
+def _listed(names: object) -> object:
+    return names.replace(",", " ").split() if isinstance(names, str) else names
+
+
+# In a form, a text with commas between the names.
+Names = Annotated[list[Annotated[str, Field(pattern=r"^\S+$")]], BeforeValidator(_listed)]
 
 
 class Wish(BaseModel):
@@ -60,37 +65,40 @@ class Wish(BaseModel):
 
     source_lang: Code = AUTO
     target_lang: Code
-    formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] = "default"
-    glossary_id: str = ""
-    glossary_ids: Tags = []
-    style_id: str = ""
-    translation_memory_id: str = ""
-    custom_instructions: Tags = []
+    formality: Literal["default", "prefer_more", "prefer_less"] = "default"
+    glossary_id: Names = []
+    glossary_ids: Names = []
 
-    def check(self) -> None:
+    @model_validator(mode="before")
+    @classmethod
+    def check(cls, fields: JsonObject) -> JsonObject:
         """Raise UserError for a wish that no model of this server can meet."""
-        if self.formality in ("more", "less"):
-            raise UserError(
-                "'formality' is not supported for given 'target_lang'.",
-                f"Send prefer_{self.formality} to use it where it is supported.",
-            )
-        for field in ("style_id", "translation_memory_id", "custom_instructions"):
-            if getattr(self, field):
+        for field in UNSUPPORTED_FIELDS:
+            if fields.get(field):
                 raise UserError(f"{field} is not supported by this server.")
+        return fields
 
 
 class DeepLTexts(Wish):
     """The fields of /v2/translate."""
 
-    text: list[str] | str
+    text: Annotated[
+        list[str], BeforeValidator(payload.as_texts), Field(min_length=1, max_length=50)
+    ]
     split_sentences: Literal["0", "1", "nonewlines"] = "1"
     tag_handling: Literal["", "xml", "html"] = ""
     outline_detection: bool = True
-    splitting_tags: Tags = []
-    non_splitting_tags: Tags = []
-    ignore_tags: Tags = []
+    splitting_tags: Names = []
+    non_splitting_tags: Names = []
+    ignore_tags: Names = []
     show_billed_characters: bool = False
     model_type: str = ""
+
+
+class Listing(BaseModel):
+    """The field of /v2/languages."""
+
+    type: Literal["source", "target"] = "source"
 
 
 def add_deepl(app: FastAPI, service: Service, glossaries: Glossaries) -> None:
@@ -100,10 +108,8 @@ def add_deepl(app: FastAPI, service: Service, glossaries: Glossaries) -> None:
         return await _translate(request, service, glossaries)
 
     async def languages(request: Request) -> Response:
-        kind = (await read_fields(request, service.limits)).get("type", "source")
-        if kind not in ("source", "target"):
-            raise UserError("type must be source or target.")
-        return JSONResponse(_languages(service, is_target=kind == "target"))
+        asked = validate(Listing, await read_fields(request, service.limits))
+        return JSONResponse(_languages(service, is_target=asked.type == "target"))
 
     async def usage(request: Request) -> Response:
         count = await asyncio.to_thread(glossaries.characters, owner_of(request))
@@ -116,71 +122,45 @@ def add_deepl(app: FastAPI, service: Service, glossaries: Glossaries) -> None:
     add_glossaries(app, service, glossaries)
 
 
-def check_quota(service: Service, used: int, characters: int) -> None:
-    """Raise HTTPException (456) if a client may not have so many more characters translated this month."""
-    limit = service.limits.month_characters
-    if used + characters > limit:
-        raise HTTPException(456, f"Quota exceeded: {limit:,} characters a month.")
-
-
 async def terms_of(request: Request, glossaries: Glossaries, wish: Wish) -> tuple[Term, ...]:
-    """The terms of the glossaries that a request names; the first glossary with a term applies.
-
-    Raises HTTPException (404) if a glossary is gone, and UserError if it lacks the languages of the request.
-    """
-    names = [*filter(None, [wish.glossary_id]), *_names(wish.glossary_ids)]
+    """The terms of the glossaries that a request names. Raises UserError or HTTPException if it can't have them."""
+    names = [*wish.glossary_id, *wish.glossary_ids]
     if names and wish.source_lang == AUTO:
         raise UserError("Use of a glossary requires the source_lang parameter to be specified.")
-    languages = main_code(wish.source_lang), main_code(wish.target_lang)
-    terms = dict[str, str]()
-    for name in names:
-        found = await asyncio.to_thread(glossaries.get, owner_of(request), name)
-        if languages not in found.dictionaries:
-            raise UserError("The glossary has no dictionary from {} to {}.".format(*languages))
-        terms = found.dictionaries[languages] | terms
-    return tuple(Term(*each) for each in terms.items())
+    languages = Languages.of(wish.source_lang, wish.target_lang)
+    return as_terms(await asyncio.to_thread(glossaries.terms, owner_of(request), names, languages))
 
 
 async def _translate(request: Request, service: Service, glossaries: Glossaries) -> Response:
     asked = validate(DeepLTexts, await read_fields(request, service.limits))
-    texts = [asked.text] if isinstance(asked.text, str) else asked.text
-    asked.check()
-    if not 1 <= len(texts) <= MAX_DEEPL_TEXTS:
-        raise UserError(f"text must hold 1 to {MAX_DEEPL_TEXTS} texts, not {len(texts):,}.")
-    payload.check_characters("text", texts, service.limits.characters)
-    owner = owner_of(request)
-    characters = sum(map(len, texts))
-    check_quota(service, await asyncio.to_thread(glossaries.characters, owner), characters)
+    texts = asked.text
+    limits = service.limits
+    payload.check_characters("text", texts, limits.characters)
     terms = await terms_of(request, glossaries, asked)
     memory = memory_of(request, service)
     options = TranslationOptions(1, False, terms, asked.split_sentences != "0", memory)
     read = _reader(asked)
-    ignored = _names(asked.ignore_tags)
-    sent = [with_marks(text, ignored) if read else _joined(text, asked) for text in texts]
+    sent = [with_marks(text, asked.ignore_tags) if read else _joined(text, asked) for text in texts]
     catalogue = catalogue_of(request, service, "")
     wanted = Wanted(sent, asked.source_lang, asked.target_lang, Order(options), read)
-    found = await translate_texts(request, service, catalogue, wanted)
-    await asyncio.to_thread(glossaries.count, owner, characters)
+    size = sum(map(len, texts))
+    counted = glossaries.counted(owner_of(request), size, limits.month_characters)
+    async with contextmanager_in_threadpool(counted):
+        found = await translate_texts(request, service, catalogue, wanted)
     answers = list[JsonObject]()
     for text, source, translation in zip(texts, found.sources, found.translations, strict=True):
         if source == UNDETERMINED:  # a text without words
             source = catalogue.sources(asked.target_lang)[0]
-        translated = without_marks(translation.text)
-        language = main_code(source).upper()
-        answer: JsonObject = {"detected_source_language": language, "text": translated}
+        answer: JsonObject = {
+            "detected_source_language": main_language(source).upper(),
+            "text": without_marks(translation.text),
+        }
         if asked.show_billed_characters:
             answer["billed_characters"] = len(text)
         if asked.model_type:
             answer["model_type_used"] = asked.model_type.removeprefix("prefer_")
         answers.append(answer)
-    header = model_header(service, *found.routes.values())
-    return JSONResponse({"translations": answers}, headers=header)
-
-
-def _names(tags: Tags) -> Sequence[str]:
-    """The names in a list, or in a text with commas between the names."""
-    listed = tags.split(",") if isinstance(tags, str) else tags
-    return [name.strip() for name in listed if name.strip()]
+    return JSONResponse({"translations": answers}, headers=found.header)
 
 
 def _joined(text: str, asked: DeepLTexts) -> str:
@@ -193,8 +173,7 @@ def _reader(asked: DeepLTexts) -> PageReader | None:
     if asked.tag_handling != "xml":
         return read_page if asked.tag_handling else None
     kind = PRESERVED_TEXT if asked.split_sentences == "1" else MARKUP_TEXT
-    inline = _names(asked.non_splitting_tags)
-    outline = Outline(asked.outline_detection, _names(asked.splitting_tags), inline)
+    outline = Outline(asked.outline_detection, asked.splitting_tags, asked.non_splitting_tags)
     return lambda text, *_: read_fragment(text, outline, kind)
 
 
@@ -202,11 +181,11 @@ def _languages(service: Service, *, is_target: bool) -> list[JsonObject]:
     """The languages as DeepL lists them: sources without a region, English and Portuguese as targets with one."""
     directions = service.catalogues.default.directions
     if not is_target:
-        sources = dict.fromkeys(main_code(each.source) for each in directions)
+        sources = dict.fromkeys(main_language(each.source) for each in directions)
         return [{"language": each.upper(), "name": language_name(each)} for each in sources]
     targets = dict.fromkeys(payload.code(each.target).upper() for each in directions)
-    codes = [code for each in targets for code in TARGET_VARIANTS.get(each, (each,))]
     return [
         {"language": code, "name": language_name(code), "supports_formality": False}
-        for code in codes
+        for each in targets
+        for code in TARGET_VARIANTS.get(each, (each,))
     ]

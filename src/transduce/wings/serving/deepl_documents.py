@@ -2,11 +2,9 @@
 
 import asyncio
 import json
-import math
 import secrets
-import time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
@@ -15,10 +13,9 @@ from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 
 from transduce.decoding.types import TranslationOptions
-from transduce.system.errors import UserError
 from transduce.text.formats import document_format
 from transduce.wings.serving.access import answer
-from transduce.wings.serving.deepl import DEEPL, READING, Wish, check_quota, terms_of
+from transduce.wings.serving.deepl import DEEPL, READING, Wish, terms_of
 from transduce.wings.serving.glossaries import Glossaries
 from transduce.wings.serving.payload import JsonObject
 from transduce.wings.serving.requests import (
@@ -35,11 +32,13 @@ from transduce.wings.serving.service import Order, Service
 STATUS_SECONDS = 4
 
 
+Translated = tuple[bytes, int]  # a document, and the number of characters of its texts
+
+
 class DeepLDocument(Wish):
     """The fields of POST /v2/document beside `file`."""
 
     filename: str = ""
-    output_format: str = ""
 
 
 @dataclass
@@ -48,18 +47,17 @@ class UploadedDocument:
 
     name: str
     owner: str
+    task: asyncio.Task[Translated]
     key: str = field(default_factory=lambda: secrets.token_hex(32).upper())
-    characters: int = 0  # 0 before the document is read
-    expires: float = math.inf  # seconds of the monotonic clock, known after the translation
 
 
 @dataclass
 class DeepLDocuments:
-    """The documents of all clients, by their IDs."""
+    """The documents of all clients, by their IDs, the oldest first."""
 
     service: Service
     glossaries: Glossaries
-    kept: dict[str, tuple[UploadedDocument, asyncio.Task[bytes]]] = field(default_factory=dict)
+    kept: dict[str, UploadedDocument] = field(default_factory=dict)
 
     def add_to(self, app: FastAPI) -> None:
         """Add the routes to the application."""
@@ -71,91 +69,81 @@ class DeepLDocuments:
     async def upload(self, request: Request) -> Response:
         """Begin to translate a document. Raises UserError or HTTPException if it can't be translated."""
         service = self.service
+        limits = service.limits
         name, content, asked = await read_upload(request, DeepLDocument)
         name = asked.filename or name
-        asked.check()
         document_format(name)  # raises UserError for an unknown suffix
-        suffix = PurePath(name).suffix.lower()
-        if f".{asked.output_format.lower() or suffix[1:]}" != suffix:
-            raise UserError(f"A document is translated to the same format only, {suffix[1:]}.")
-        unfinished = [task for _, task in self.kept.values() if not task.done()]
-        if len(unfinished) >= service.limits.uploads:
+        unfinished = [each for each in self.kept.values() if not each.task.done()]
+        if len(unfinished) >= limits.uploads:
             sentence = "The server is busy with other documents. Try again later."
             raise HTTPException(503, sentence, {"Retry-After": "5"})
         terms = await terms_of(request, self.glossaries, asked)
-        source = (name, content), asked.source_lang
         catalogue = catalogue_of(request, service, "")
-        route = await document_route(service, catalogue, *source, asked.target_lang)
+        source = asked.source_lang
+        route = await document_route(service, catalogue, (name, content), source, asked.target_lang)
         order = Order(TranslationOptions(1, False, terms, True, memory_of(request, service)))
-        document = UploadedDocument(name, owner_of(request))
-        used = await asyncio.to_thread(self.glossaries.characters, document.owner)
-
-        def observe(characters: int) -> None:
-            check_quota(service, used, characters)
-            document.characters = characters
-
-        async def translated() -> bytes:
-            try:
-                with service.batcher.place():
-                    async with service.store.open([route]) as [opened]:
-                        found = await service.translate_document(
-                            content, name, opened, order, observe
-                        )
-                count = document.characters
-                await asyncio.to_thread(self.glossaries.count, document.owner, count)
-                return found
-            finally:
-                seconds = service.limits.document_seconds
-                document.expires = time.monotonic() + seconds
-                asyncio.get_running_loop().call_later(seconds + 1, self._expire)
-
+        owner = owner_of(request)
         document_id = secrets.token_hex(16).upper()
-        self.kept[document_id] = document, asyncio.create_task(translated())
-        self._expire()
+
+        def forget() -> None:
+            self.kept.pop(document_id, None)
+
+        async def translated() -> Translated:
+            size = 0
+
+            def observe(characters: int) -> None:
+                nonlocal size
+                size = characters
+                stack.enter_context(
+                    self.glossaries.counted(owner, characters, limits.month_characters)
+                )
+
+            with ExitStack() as stack, service.batcher.place():
+                stack.callback(
+                    asyncio.get_running_loop().call_later, limits.document_seconds, forget
+                )
+                async with service.store.open([route]) as [opened]:
+                    found = await service.translate_document(content, name, opened, order, observe)
+            return found, size
+
+        document = UploadedDocument(name, owner, asyncio.create_task(translated()))
+        self.kept[document_id] = document
+        for oldest in [*self.kept][: -limits.documents]:
+            del self.kept[oldest]
         return JSONResponse({"document_id": document_id, "document_key": document.key})
 
     async def status(self, request: Request) -> Response:
         """Tell whether a document is translated."""
-        document, task = await self._find(request)
-        await asyncio.wait({task}, timeout=STATUS_SECONDS)
-        state: JsonObject = {"status": "translating" if document.characters else "queued"}
-        if task.done():
-            error = task.exception()
-            state = {"status": "done", "billed_characters": document.characters}
-            if error:
+        document_id, document = await self._find(request)
+        state: JsonObject = {"document_id": document_id, "status": "translating"}
+        await asyncio.wait({document.task}, timeout=STATUS_SECONDS)
+        if document.task.done():
+            if error := document.task.exception():
                 sentence = json.loads(bytes(answer(error, DEEPL).body))["message"]
-                state = {"status": "error", "error_message": sentence}
-        return JSONResponse({"document_id": request.path_params["document_id"], **state})
+                state |= {"status": "error", "error_message": sentence}
+            else:
+                state |= {"status": "done", "billed_characters": document.task.result()[1]}
+        return JSONResponse(state)
 
     async def result(self, request: Request) -> Response:
         """Send a translated document, and forget it afterwards."""
-        document, task = await self._find(request)
-        if not task.done():
+        document_id, document = await self._find(request)
+        if not document.task.done():
             raise HTTPException(503, "The translation of the document is not done.")
-
-        async def forget() -> None:
-            self.kept.pop(request.path_params["document_id"], None)
-
         disposition = f"attachment; filename*=UTF-8''{quote(document.name)}"
         return Response(
-            task.result(),
+            document.task.result()[0],
             headers={"Content-Disposition": disposition, "Cache-Control": "no-store"},
             media_type="application/octet-stream",
-            background=BackgroundTask(forget),
+            background=BackgroundTask(self.kept.pop, document_id, None),
         )
 
-    async def _find(self, request: Request) -> tuple[UploadedDocument, asyncio.Task[bytes]]:
+    async def _find(self, request: Request) -> tuple[str, UploadedDocument]:
         """The document of a request. Raises HTTPException (404) if it is gone or belongs to someone else."""
-        self._expire()
-        key = (await read_fields(request, self.service.limits)).get("document_key")
-        found = self.kept.get(request.path_params["document_id"])
-        if not found or found[0].key != key or found[0].owner != owner_of(request):
-            raise HTTPException(
-                404, "There is no such document, or it was downloaded or has expired."
-            )
-        return found
-
-    def _expire(self) -> None:
-        """Forget documents that have expired or are too many."""
-        newest = [*self.kept.items()][-self.service.limits.documents :]
-        self.kept = {each: found for each, found in newest if found[0].expires >= time.monotonic()}
+        document_id = request.path_params["document_id"]
+        found = self.kept.get(document_id)
+        fields = await read_fields(request, self.service.limits)
+        if not found or (found.key, found.owner) != (fields.get("document_key"), owner_of(request)):
+            sentence = "There is no such document, or it was downloaded or has expired."
+            raise HTTPException(404, sentence)
+        return document_id, found

@@ -3,35 +3,75 @@
 import json
 import logging
 import sqlite3
-import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 from starlette.exceptions import HTTPException
 
 from transduce.system.errors import UserError
+from transduce.text.languages import main_language
 from transduce.wings.memories.database import BUSY_SECONDS
+from transduce.wings.serving.payload import JsonObject
 
 MAX_GLOSSARIES = 1000  # of one client, as at DeepL
 GLOSSARY_SCHEMA = """
 CREATE TABLE IF NOT EXISTS glossaries (
-    id TEXT PRIMARY KEY, owner TEXT NOT NULL, name TEXT NOT NULL, created TEXT NOT NULL, dictionaries TEXT NOT NULL);
+    owner TEXT NOT NULL, dictionaries TEXT NOT NULL, name TEXT NOT NULL, id TEXT PRIMARY KEY, created TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS characters (
     owner TEXT NOT NULL, month TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (owner, month));
 """
-Languages = tuple[str, str]  # codes of source and target without regions, in lower case
+
+
+class Languages(NamedTuple):
+    """A language pair of a glossary. It applies to all variants of the languages, so its codes have no regions."""
+
+    source_lang: str
+    target_lang: str
+
+    @classmethod
+    def of(cls, *codes: str) -> Self:
+        """The language pair of two codes."""
+        return cls(*map(main_language, codes))
 
 
 @dataclass
 class ClientGlossary:
     """A glossary that a client has made."""
 
-    id: str
-    name: str
-    created: str  # UTC, such as 2026-01-31T12:00:00.000Z
+    owner: str
     dictionaries: dict[Languages, dict[str, str]]  # terms and their translations
+    name: str = ""
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    created: str = field(  # UTC, such as 2026-01-31T12:00:00.000Z
+        default_factory=lambda: f"{datetime.now(UTC):%FT%T.%f}"[:23] + "Z"
+    )
+
+    @property
+    def description(self) -> JsonObject:
+        """The glossary as in answers. They have the fields of /v2 and /v3; those of /v2 describe one language pair."""
+        dictionaries = [
+            languages._asdict() | {"entry_count": len(terms)}
+            for languages, terms in self.dictionaries.items()
+        ]
+        single = dictionaries[0] | {"ready": True} if len(dictionaries) == 1 else {}
+        return single | {
+            "glossary_id": self.id,
+            "name": self.name,
+            "creation_time": self.created,
+            "dictionaries": dictionaries,
+        }
+
+    def terms(self, languages: Languages, status: int = 404) -> dict[str, str]:
+        """The terms of a language pair. Raises HTTPException if the glossary lacks it."""
+        if languages not in self.dictionaries:
+            sentence = "The glossary has no dictionary from {} to {}.".format(*languages)
+            raise HTTPException(status, sentence)
+        return self.dictionaries[languages]
 
 
 class Glossaries:
@@ -49,70 +89,59 @@ class Glossaries:
 
     def find(self, owner: str, glossary_id: str = "") -> list[ClientGlossary]:
         """The glossaries of an owner with this ID, or all, oldest first."""
-        with self._usable():
-            rows = self._connection.execute(
-                "SELECT id, name, created, dictionaries FROM glossaries "
-                "WHERE owner = ? AND ? IN (id, '') ORDER BY rowid",
-                [owner, glossary_id],
+        query = "SELECT * FROM glossaries WHERE owner = ? AND ? IN (id, '') ORDER BY created"
+        return [
+            ClientGlossary(
+                owner, {Languages(*pair): terms for pair, terms in json.loads(kept)}, *row
             )
-            return [
-                ClientGlossary(
-                    each,
-                    name,
-                    created,
-                    {(pair[0], pair[1]): terms for pair, terms in json.loads(kept)},
-                )
-                for each, name, created, kept in rows
-            ]
+            for _, kept, *row in self._rows(query, owner, glossary_id)
+        ]
+
+    def terms(self, owner: str, glossary_ids: Iterable[str], languages: Languages) -> JsonObject:
+        """The terms of an owner's glossaries; the first glossary with a term applies. Raises HTTPException."""
+        found: JsonObject = {}
+        for glossary_id in glossary_ids:
+            found = self.get(owner, glossary_id).terms(languages, 400) | found
+        return found
 
     def get(self, owner: str, glossary_id: str) -> ClientGlossary:
         """A glossary of an owner. Raises HTTPException (404) if there is none."""
-        found = self.find(owner, glossary_id) if glossary_id else []
-        if not found:
-            raise HTTPException(404, f"There is no glossary with the ID {glossary_id[:64]}.")
-        return found[0]
+        for found in self.find(owner, glossary_id):
+            return found
+        raise HTTPException(404, f"There is no glossary with the ID {glossary_id[:64]}.")
 
-    def save(self, owner: str, glossary: ClientGlossary) -> None:
+    def save(self, glossary: ClientGlossary) -> None:
         """Keep a new or changed glossary."""
-        dictionaries = json.dumps([*glossary.dictionaries.items()], ensure_ascii=False)
-        with self._usable():
-            self._connection.execute(
-                "INSERT INTO glossaries VALUES (?, ?, ?, ?, ?) "
-                "ON CONFLICT DO UPDATE SET name = excluded.name, dictionaries = excluded.dictionaries",
-                [glossary.id, owner, glossary.name, glossary.created, dictionaries],
-            )
+        values = vars(glossary) | {"dictionaries": json.dumps([*glossary.dictionaries.items()])}
+        self._rows("REPLACE INTO glossaries VALUES (?, ?, ?, ?, ?)", *values.values())
 
     def delete(self, glossary: ClientGlossary) -> None:
         """Delete a glossary."""
-        with self._usable():
-            self._connection.execute("DELETE FROM glossaries WHERE id = ?", [glossary.id])
+        self._rows("DELETE FROM glossaries WHERE id = ?", glossary.id)
 
     def characters(self, owner: str) -> int:
         """The number of characters that an owner has had translated this month (UTC)."""
-        with self._usable():
-            query = "SELECT sum(number) FROM characters WHERE owner = ? AND month = ?"
-            [number] = self._connection.execute(query, [owner, _month()]).fetchone()
-        return number or 0
-
-    def count(self, owner: str, characters: int) -> None:
-        """Add to the number of characters of an owner."""
-        with self._usable():
-            self._connection.execute(
-                "INSERT INTO characters VALUES (?, ?, ?) "
-                "ON CONFLICT DO UPDATE SET number = number + excluded.number",
-                [owner, _month(), characters],
-            )
+        query = "SELECT number FROM characters WHERE owner = ? AND month = strftime('%Y-%m', 'now')"
+        return sum(number for [number] in self._rows(query, owner))
 
     @contextmanager
-    def _usable(self) -> Iterator[None]:
-        """Log an error of the database, and raise HTTPException (503) instead."""
+    def counted(self, owner: str, characters: int, limit: int) -> Iterator[None]:
+        """Count characters if the `with` block translates them. Raises HTTPException (456) above the limit."""
+        if self.characters(owner) + characters > limit:
+            raise HTTPException(456, f"Quota exceeded: {limit:,} characters a month.")
+        yield
+        self._rows(
+            "INSERT INTO characters VALUES (?, strftime('%Y-%m', 'now'), ?) "
+            "ON CONFLICT DO UPDATE SET number = number + excluded.number",
+            owner,
+            characters,
+        )
+
+    def _rows(self, query: str, *values: object) -> list[Any]:
+        """The rows of a query. Raises HTTPException (503), and logs an error of the database."""
         try:
-            yield
+            return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
             logging.getLogger("transduce.wings.serving").error("The glossaries: %s", error)
             sentence = "The glossaries can't be used. The server has logged the reason."
             raise HTTPException(503, sentence) from None
-
-
-def _month() -> str:
-    return time.strftime("%Y-%m", time.gmtime())

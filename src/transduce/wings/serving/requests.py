@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
@@ -26,7 +26,7 @@ from transduce.wings.serving.payload import (
     parse,
     validate,
 )
-from transduce.wings.serving.service import AUTO, Opened, Order, PageReader, Service
+from transduce.wings.serving.service import AUTO, Order, PageReader, Service
 
 Result = TypeVar("Result")
 MODEL_HEADER = "X-Model"
@@ -45,25 +45,24 @@ class Wanted(NamedTuple):
     guides: Guides = None
 
 
-@dataclass
-class Translated:
+class Translated(NamedTuple):
     """The translations of a request's texts, in their order."""
 
     translations: list[Translation]
     sources: list[str]  # the language of each text
     detected: list[Detected]  # if the source is AUTO
     routes: dict[str, Route]  # by source language
-    can_align: bool = field(default=False)  # whether all models align words
+    can_align: bool  # whether all models align words
+    header: dict[str, str]
 
 
 async def read_fields(request: Request, limits: Limits) -> JsonObject:
     """The fields of a request's body and query. Raises UserError if they are malformed."""
     body = await request.body()
     kind = request.headers.get("content-type", "")
-    query = request.scope["query_string"]
-    if len(body) < MAX_INLINE_BODY_BYTES:
-        return parse(body, kind, query, limits.depth)
-    return await asyncio.to_thread(parse, body, kind, query, limits.depth)
+    parsing = partial(parse, body, kind, request.scope["query_string"], limits.depth)
+    is_short = len(body) < MAX_INLINE_BODY_BYTES
+    return parsing() if is_short else await asyncio.to_thread(parsing)
 
 
 async def read_upload(request: Request, kind: type[Fields]) -> tuple[str, bytes, Fields]:
@@ -125,47 +124,37 @@ def memory_of(
 async def translate_texts(
     request: Request, service: Service, catalogue: Catalogue, wanted: Wanted
 ) -> Translated:
-    """Translate each text along the route of its source language, with a place in the queue.
+    """Translate the texts of each source language along its route, with a place in the queue.
 
     Raises UserError if a direction is unknown, and ClientDisconnect.
     """
-    sources = [wanted.source] * len(wanted.texts)
+    texts, source, target, order, read, guides = wanted
     detected = list[Detected]()
-    if wanted.source == AUTO:
-        detected = await service.sources(
-            wanted.texts, catalogue, wanted.target, html=wanted.read is not None
-        )
-        sources = [each.language for each in detected]
-    routes = {source: catalogue.route(source, wanted.target) for source in sources}
-    found = Translated([], sources, detected, routes)
+    if source == AUTO:
+        detected = await service.sources(texts, catalogue, target, html=read is not None)
+    sources = [each.language for each in detected] or [source] * len(texts)
+    routes = {each: catalogue.route(each, target) for each in sources}
 
-    async def translated() -> dict[int, Translation]:
+    async def translated() -> Translated:
+        by_place = dict[int, Translation]()
         async with service.store.open([*routes.values()]) as opened:
-            found.can_align = all(served.can_align for served in chain.from_iterable(opened))
-            return await _translate_along(
-                dict(zip(routes, opened, strict=True)), found, wanted, service
-            )
+            for source, route in zip(routes, opened, strict=True):
+                places = [i for i, each in enumerate(sources) if each == source]
+                its = [texts[i] for i in places]
+                found = (
+                    await service.translate_pages(its, route, order, read)
+                    if read
+                    else await service.translate(
+                        its, route, order, guides=guides and [guides[i] for i in places]
+                    )
+                )
+                by_place |= zip(places, found, strict=True)
+            can_align = all(served.can_align for served in chain.from_iterable(opened))
+        translations = [by_place[i] for i in range(len(texts))]
+        header = model_header(service, *routes.values())
+        return Translated(translations, sources, detected, routes, can_align, header)
 
-    by_place = await in_turn(request, service, translated)
-    found.translations = [by_place[i] for i in range(len(wanted.texts))]
-    return found
-
-
-async def _translate_along(
-    opened: dict[str, Opened], found: Translated, wanted: Wanted, service: Service
-) -> dict[int, Translation]:
-    """Translate the texts of each source language together. Returns the translations by the texts' places."""
-    by_place = dict[int, Translation]()
-    for source, route in opened.items():
-        places = [i for i, each in enumerate(found.sources) if each == source]
-        its = [wanted.texts[i] for i in places]
-        if wanted.read:
-            translated = await service.translate_pages(its, route, wanted.order, wanted.read)
-        else:
-            guides = wanted.guides and [wanted.guides[i] for i in places]
-            translated = await service.translate(its, route, wanted.order, guides=guides)
-        by_place |= zip(places, translated, strict=True)
-    return by_place
+    return await in_turn(request, service, translated)
 
 
 async def in_turn(
