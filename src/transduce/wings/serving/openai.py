@@ -1,20 +1,19 @@
 """Serves OpenAI's protocol: a model for each direction, and chats whose last user message is the text."""
 
 import time
-from collections import Counter
-from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from transduce.decoding.types import TranslationOptions
 from transduce.system.errors import UserError
+from transduce.text.languages import Direction
 from transduce.wings.serving.catalogue import Catalogue, Catalogues
 from transduce.wings.serving.payload import (
     MAX_NAME_CHARACTERS,
@@ -34,7 +33,6 @@ from transduce.wings.serving.protocols import Protocol
 from transduce.wings.serving.requests import (
     Wanted,
     memory_of,
-    model_header,
     read_fields,
     translate_texts,
 )
@@ -97,49 +95,54 @@ class Chat(BaseModel):
 
 
 class Choice(NamedTuple):
-    """The models and the direction that the name of a model means."""
+    """The models and the directions that the name of a model means."""
 
     name: str
     catalogue: Catalogue
     source: str  # AUTO: the language of the text
-    target: str  # "": the language that the prompt states
+    directions: list[Direction]
 
 
 def add_openai(app: FastAPI, service: Service) -> None:
     """Add the routes of OpenAI's protocol. The server's description leaves them out, since OpenAI describes them."""
+    router = APIRouter(prefix="/v1", include_in_schema=False)
     started = int(time.time())
 
-    def described(name: str) -> JsonObject:
-        return {"id": name, "object": "model", "created": started, "owned_by": "transduce"}
+    def described(choice: Choice) -> JsonObject:
+        return {"id": choice.name, "object": "model", "created": started, "owned_by": "transduce"}
 
-    @app.get("/v1/models", include_in_schema=False)
-    async def models() -> JSONResponse:
-        data = [described(choice.name) for choice in _choices(service.catalogues).values()]
-        return JSONResponse({"object": "list", "data": data})
+    @router.get("/models")
+    async def models() -> JsonObject:
+        choices = _choices(service.catalogues).values()
+        return {"object": "list", "data": list(map(described, choices))}
 
-    @app.get("/v1/models/{name:path}", include_in_schema=False)
-    async def model(request: Request) -> JSONResponse:
-        choice = _choose(service.catalogues, request.path_params["name"])
-        return JSONResponse(described(choice.name))
+    @router.get("/models/{name:path}")
+    async def model(name: str) -> JsonObject:
+        return described(_choose(service.catalogues, name))
 
-    @app.post(COMPLETIONS, include_in_schema=False)
+    @router.post("/chat/completions")
     async def complete(request: Request) -> Response:
         return await _complete(request, service)
+
+    app.include_router(router)
 
 
 @lru_cache(maxsize=2)  # a new version of a model changes the catalogues
 def _choices(catalogues: Catalogues) -> dict[str, Choice]:
     """All models by their names: SOURCE-TARGET, auto-TARGET, auto; with several models, also NAME/SOURCE-TARGET."""
     found = dict[str, Choice]()
-    for name in ["", *catalogues.names] if catalogues.has_choice else [""]:
-        catalogue = catalogues.choose(name)
-        sources = Counter(target for _, target in catalogue.directions)
-        several = [target for target, count in sources.items() if count > 1]
-        detecting = [(AUTO, target) for target in [*several, ""]]
-        for source, target in [*catalogue.directions, *detecting]:
-            own = "-".join(filter(None, [code(source), code(target)]))
-            full = f"{name}/{own}" if name else own
-            found[_plain(full)] = Choice(full, catalogue, source, target)
+    for prefix in ["", *catalogues.names] if catalogues.has_choice else [""]:
+        catalogue = catalogues.choose(prefix)
+        for each in catalogue.directions:
+            target = code(each.target)
+            for source, own in (
+                (each.source, f"{code(each.source)}-{target}"),
+                (AUTO, f"{AUTO}-{target}"),
+                (AUTO, AUTO),
+            ):
+                name = f"{prefix}/{own}" if prefix else own
+                choice = Choice(name, catalogue, source, [])
+                found.setdefault(_plain(name), choice).directions.append(each)
     return found
 
 
@@ -177,54 +180,39 @@ async def _complete(request: Request, service: Service) -> Response:
     wanted = Wanted(batch.texts, source, target, order)
     found = await translate_texts(request, service, choice.catalogue, wanted)
     answer = batch.written(each.text for each in found.translations)
+    message = {"role": "assistant", "content": answer}
     # Words, since models differ in their tokens.
     read = len(prompt.text.split())
     written = len(answer.split())
     usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
     base = {"id": f"chatcmpl-{uuid4().hex}", "created": int(time.time()), "model": choice.name}
-    headers = model_header(service, *found.routes.values())
-    if chat.stream:
-        ending = {"usage": usage} if chat.stream_options.get("include_usage") else {}
-        events = "".join(f"data: {each}\n\n" for each in _events(answer, base, ending))
-        return Response(events, headers=headers, media_type="text/event-stream")
-    message = {"role": "assistant", "content": answer}
-    choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
-    body = base | {"object": "chat.completion", "choices": choices, "usage": usage}
-    return JSONResponse(body, headers=headers)
+    ending = {"index": 0, "finish_reason": "stop"}
+    if not chat.stream:
+        choices = [ending | {"message": message}]
+        body = base | {"object": "chat.completion", "choices": choices, "usage": usage}
+        return JSONResponse(body, headers=found.header)
+    base["object"] = "chat.completion.chunk"
+    events = [
+        base | {"choices": [{"index": 0, "finish_reason": None, "delta": message}]},
+        base | {"choices": [ending | {"delta": {}}]},
+    ]
+    if chat.stream_options.get("include_usage"):
+        events.append(base | {"choices": [], "usage": usage})
+    text = "".join(f"data: {each}\n\n" for each in [*map(to_json, events), "[DONE]"])
+    return Response(text, headers=found.header, media_type="text/event-stream")
 
 
 def _languages(choice: Choice, prompt: Prompt) -> tuple[str, str]:
     """The languages to translate between. Raises UserError if a prompt contradicts the name of the model."""
-    directions = [
-        each
-        for each in choice.catalogue.directions
-        if choice.source in (AUTO, each.source) and choice.target in ("", each.target)
-    ]
-    targets = list(dict.fromkeys(each.target for each in directions))
-    is_open = bool(prompt.target) or len(targets) > 1
-    target = find_language(prompt.target, targets) if is_open else targets[0]
     source = choice.source
     if prompt.source.casefold() not in ("", AUTO):
-        source = find_language(prompt.source, [each.source for each in directions])
+        source = find_language(prompt.source, [each.source for each in choice.directions])
+    target = find_language(prompt.target, [each.target for each in choice.directions])
     if not source or not target:
-        languages = [f"from {prompt.source}"] if prompt.source else []
-        languages += [f"into {prompt.target}"] if prompt.target else []
-        wish = f"asks for a translation {' '.join(languages)}" if languages else "names no language"
-        known = ", ".join(map(str, directions[:MAX_LISTED]))
+        languages = f"from {prompt.source or AUTO} into {prompt.target or 'no language'}"
+        known = ", ".join(map(str, choice.directions[:MAX_LISTED]))
         raise UserError(
-            f"The prompt {wish}, but the model {choice.name} translates {known}.",
+            f"The prompt asks for a translation {languages}, but the model {choice.name} translates {known}.",
             "Choose another model, or begin the prompt with a line such as `Translate to German:`.",
         )
     return source, target
-
-
-def _events(answer: str, base: JsonObject, ending: JsonObject) -> Iterator[str]:
-    """The server-sent events of an answer: its lines and its end; then `ending`, if it has fields."""
-    common = base | {"object": "chat.completion.chunk"}
-    lines = [{"content": line} for line in answer.splitlines(keepends=True)]
-    for delta in [{"role": "assistant", "content": ""}, *lines, {}]:
-        reason = None if delta else "stop"
-        yield to_json(common | {"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
-    if ending:
-        yield to_json(common | {"choices": []} | ending)
-    yield "[DONE]"

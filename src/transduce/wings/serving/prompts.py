@@ -5,13 +5,17 @@ A prompt in no stated form is refused, because a translation model would transla
 
 import json
 import re
-from collections.abc import Iterable
-from functools import lru_cache, partial
-from typing import NamedTuple
+from collections.abc import Collection, Iterable
+from functools import cache, partial
+from typing import Annotated, NamedTuple
+
+from pydantic import AliasChoices, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+from pydantic_core import from_json
 
 from transduce.system.errors import UserError
 from transduce.text.languages import ISO_639_1, language_name, main_language, nearest_code
-from transduce.wings.serving.payload import MAX_NAME_CHARACTERS
+from transduce.wings.serving.payload import Code
 
 TEMPLATE_HINT = (
     "In the client's settings, make the placeholder of the text, such as {{text}}, the whole prompt, and leave the "
@@ -23,37 +27,34 @@ STATED = re.compile(
     r"[ \t]*(?:\r?\n\s*|\Z)",
     re.IGNORECASE,
 )
-TARGET_FIELDS = "target_lang", "target", "targetLanguage", "to"
-SOURCE_FIELDS = "source_lang", "source", "sourceLanguage", "from"
-# What an instruction to translate contains, by language. "^" also allows for words such as "please" before the verb.
+# How an instruction to translate begins, by language, after words such as "please".
 VERBS = r"""
-en ^translate\b
-en ^(?:you are|you're|act as) an?\b.*\btranslat
-de ^übersetz(?:e|t|en)?\b
-fr ^tradui(?:s|sez|re)\b
-es ^trad[uú](?:ce|cir|zca|zcan|ceme)\b
-it ^tradu(?:ci|rre|cete)\b
-pt ^tradu(?:z|za|zir|zam)\b
-nl ^vertaal\b
-sv ^översätt\b
-da ^oversæt\b
-nb ^oversett\b
-fi ^käännä\b
-pl ^(?:prze)?tłumacz(?:yć)?\b
-cs ^přelož(?:te|it)?\b
-ro ^tradu(?:ceți|ce)\b
-hu ^fordíts[da]?\b
-ru ^перевед(?:и|ите)\b
-uk ^переклад(?:и|іть)\b
-id ^terjemahkan\b
-vi ^dịch\b
-tr \bçevir(?:in|iniz)?\b
-ar ^ترجم
-zh ^翻[译譯]|(?:翻[译譯]|译)[成为為到]
-ja 翻訳(?:して|せよ|しなさい)|訳して
-ko 번역(?:해|하)
+en translate\b|(?:you are|you're|act as) an?\b.*\btranslat
+de übersetz(?:e|t|en)?\b
+fr tradui(?:s|sez|re)\b
+es trad[uú](?:ce|cir|zca|zcan|ceme)\b
+it tradu(?:ci|rre|cete)\b
+pt tradu(?:z|za|zir|zam)\b
+nl vertaal\b
+sv översätt\b
+da oversæt\b
+nb oversett\b
+fi käännä\b
+pl (?:prze)?tłumacz(?:yć)?\b
+cs přelož(?:te|it)?\b
+ro tradu(?:ceți|ce)\b
+hu fordíts[da]?\b
+ru перевед(?:и|ите)\b
+uk переклад(?:и|іть)\b
+id terjemahkan\b
+vi dịch\b
+tr .*\bçevir(?:in|iniz)?\b
+ar ترجم
+zh 翻[译譯]|.*(?:翻[译譯]|译)[成为為到]
+ja .*(?:翻訳(?:して|せよ|しなさい)|訳して)
+ko .*번역(?:해|하)
 """.strip().splitlines()
-POLITE = r"^\W*(?:(?:please|kindly|bitte|por favor|per favore|пожалуйста|hãy|[请請])\W*)?"
+POLITE = r"\W*(?:(?:please|kindly|bitte|por favor|per favore|пожалуйста|hãy|[请請])\W*)?"
 MAX_STEM_CHARACTERS = 6  # the endings of longer names change: английский, на английском
 NAME_WORD = re.compile(r"[^\W_]+")
 SCRIPT_WORDS = {"simplified", "traditional"}
@@ -71,12 +72,23 @@ MAX_FIRST_CHARACTERS = 500  # of the line that may be an instruction
 to_json = partial(json.dumps, ensure_ascii=False)
 
 
-class Prompt(NamedTuple):
+def _as_text(text: object) -> str:
+    return text if isinstance(text, str) else to_json(text)
+
+
+@dataclass
+class Prompt:
     """A text, and the languages that the prompt around it states: codes or names, or ""."""
 
-    text: str = ""
-    source: str = ""
-    target: str = ""
+    text: Annotated[str, BeforeValidator(_as_text)] = ""
+    source: Code = Field(
+        default="",
+        validation_alias=AliasChoices("source_lang", "source", "sourceLanguage", "from"),
+    )
+    target: Code = Field(
+        default="",
+        validation_alias=AliasChoices("target_lang", "target", "targetLanguage", "to"),
+    )
 
 
 class Batch(NamedTuple):
@@ -103,13 +115,16 @@ class Batch(NamedTuple):
 def read_prompt(system: str, user: str) -> Prompt:
     """Read the system messages and the last user message of a chat. Raises UserError for a prompt in no stated form."""
     outer = _stated(system)
-    if outer is None and system.strip():
+    if system.strip() and not outer.target:
         raise UserError("This server does not understand the system message.", TEMPLATE_HINT)
     inner = _stated(user)
-    if inner is None:
-        _check_text(user)
-    inner = inner or Prompt(user)
-    outer = outer or Prompt()
+    if not inner.target:
+        first = user.strip().partition("\n")[0][:MAX_FIRST_CHARACTERS]
+        if any(_instruction(verb).match(first) for verb in VERBS):
+            raise UserError(
+                "The message begins with an instruction, but this server only translates texts.",
+                TEMPLATE_HINT,
+            )
     return Prompt(inner.text, inner.source or outer.source, inner.target or outer.target)
 
 
@@ -118,7 +133,10 @@ def read_batch(text: str) -> Batch:
 
     Raises UserError for JSON that holds anything but texts in a list, or texts by number.
     """
-    is_json = _json(text) is not None
+    try:
+        is_json = isinstance(from_json(text), list | dict)
+    except ValueError:  # also for half a surrogate pair
+        is_json = False
     if is_json and not JSON_TEXTS.fullmatch(text):
         raise UserError(
             "This server does not understand the JSON of the message.",
@@ -130,84 +148,61 @@ def read_batch(text: str) -> Batch:
     return Batch(parts, [i for i in places if parts[i].strip('" \t\r\n')], is_json)
 
 
-def find_language(name: str, among: Iterable[str]) -> str:
-    """The code that a code or an English name means, such as "de" or "German"; "" if it is not among the codes."""
-    among = list(among)
+def find_language(name: str, among: Collection[str]) -> str:
+    """The code that a code or an English name means, such as "de" or "German", or the only code without a name.
+
+    The result is "" if there is no such code.
+    """
+    if not name:
+        return "".join({*among}) if len({*among}) == 1 else ""
     words = _words(name)
-    scripts = SCRIPT_WORDS & words
-
-    def fits(code: str) -> bool:
-        own = SCRIPT_WORDS & _words(language_name(code))
-        is_named = _words(language_name(main_language(code))) <= words
-        return is_named and (not scripts or own <= scripts)
-
-    named = max(
-        filter(fits, among), key=lambda code: len(_words(language_name(code)) & words), default=""
-    )
-    return nearest_code(name, among) or named
+    named = [
+        code
+        for code in among
+        if _words(language_name(main_language(code))) <= words
+        # Traditional Chinese is not Simplified Chinese.
+        and not words | _words(language_name(code)) >= SCRIPT_WORDS
+    ]
+    nearest = max(named, key=lambda code: len(_words(language_name(code)) & words), default="")
+    return nearest_code(name, among) or nearest
 
 
 def _words(name: str) -> set[str]:
     return {*NAME_WORD.findall(name.casefold())}
 
 
-def _stated(message: str) -> Prompt | None:
-    """The text of a prompt in a stated form, or None."""
+def _stated(message: str) -> Prompt:
+    """The text and the languages of a prompt in a stated form; otherwise, the message is the text."""
     if line := STATED.match(message):
         return Prompt(message[line.end() :], line[1] or "", line[2])
-    fields = _json(message)
-    if not isinstance(fields, dict):
-        return None
-
-    text = fields.get("text", "")
-    text = text if isinstance(text, str) else to_json(text)
-    source, target = (
-        next((str(fields[name])[:MAX_NAME_CHARACTERS] for name in names if fields.get(name)), "")
-        for names in (SOURCE_FIELDS, TARGET_FIELDS)
-    )
-    return Prompt(text, source, target) if target else None
-
-
-def _json(text: str) -> object:
-    """The list or object that a text in JSON holds, or None. Half a surrogate pair is not valid Unicode."""
-    if text.lstrip()[:1] not in ("[", "{"):
-        return None
     try:
-        found: object = json.loads(text)
-        to_json(found).encode()
-    except (ValueError, RecursionError):  # includes UnicodeEncodeError
-        return None
-    return found
+        prompt = TypeAdapter(Prompt).validate_json(message)
+    except ValidationError:
+        return Prompt(message)
+    return prompt if prompt.target else Prompt(message)
 
 
-def _check_text(text: str) -> None:
-    """Raise UserError if the first line of a text is an instruction to translate, and names a language."""
-    first = text.strip().partition("\n")[0][:MAX_FIRST_CHARACTERS]
-    for line in VERBS:
-        language, pattern = line.split(" ", 1)
-        asks = re.search(pattern.replace("^", POLITE), first, re.IGNORECASE)
-        if asks and _names(language).search(first):
-            raise UserError(
-                "The message begins with an instruction, but this server only translates texts.",
-                TEMPLATE_HINT,
-            )
+@cache
+def _instruction(verb: str) -> re.Pattern[str]:
+    """Match an instruction of VERBS that names a language, or a code after "to".
 
-
-@lru_cache
-def _names(language: str) -> re.Pattern[str]:
-    """Match a code after "to", the English name of a language, or the beginning of its name in another language."""
-    names = _names_in(language)
-    names += [name.replace("语", other) for name in names for other in "文語"]
-    stems = [name[:-2] if len(name) > MAX_STEM_CHARACTERS else name for name in names]
-    begin = "" if language in ("zh", "ja") else r"\b"
-    own = "" if language == "en" else f"|{begin}(?:{'|'.join(stems)})"
+    The name is English, or begins as in the language of the instruction.
+    """
+    language, begin = verb.split(" ", 1)
+    stems = [
+        # Languages have several words for "language".
+        (name[:-2] if len(name) > MAX_STEM_CHARACTERS else name).replace("语", "[语文語]")
+        for name in _names(language)
+    ]
+    boundary = "" if language in ("zh", "ja") else r"\b"
+    own = "" if language == "en" else f"|{boundary}(?:{'|'.join(stems)})"
     codes = "|".join(ISO_639_1.split())
-    english = "|".join(_names_in("en"))
-    pattern = rf"to (?:{codes})(?:[-_][a-z]{{2,4}}\b|\W*$)|\b(?:{english})\b{own}"
-    return re.compile(pattern, re.IGNORECASE)
+    english = "|".join(_names("en"))
+    names = rf"to (?:{codes})(?:[-_][a-z]{{2,4}}\b|\W*$)|\b(?:{english})\b{own}"
+    return re.compile(rf"(?=.*(?:{names})){POLITE}(?:{begin})", re.IGNORECASE)
 
 
-def _names_in(language: str) -> list[str]:
+def _names(language: str) -> list[str]:
     """The names that a language has for languages."""
     from babel import Locale
 
