@@ -13,7 +13,7 @@ FIELDS = {
         "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
         "description": "a text & more",
     },
-    "format": {"enum": ["text", "html"], "default": "text"},
+    "format": {"enum": ["text", "html"], "type": "string", "default": "text"},
     "scores": {"type": "boolean", "default": False},
     "beam_size": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None},
     "glossary": {"type": "object", "default": {}},
@@ -59,12 +59,12 @@ def test_the_reference_by_hand() -> None:
     assert "<h1>A &lt;title&gt; 1.2: API</h1>" in page and "<p>It &amp; more.</p>" in page
     head = "<th>field</th><th>type</th><th>default</th><th>meaning</th>"
     rows = (
-        ("q", "string or list of string", "required", "a text &amp; more"),
-        ("format", "text or html", "text", ""),
+        ("q", "string or array", "required", "a text &amp; more"),
+        ("format", "string", '"text"', ""),
         ("scores", "boolean", "false", ""),
-        ("beam_size", "integer", "", ""),
-        ("glossary", "object", "", ""),
-        ("pairs", "list of number or boolean", "0", ""),
+        ("beam_size", "integer or null", "null", ""),
+        ("glossary", "object", "{}", ""),
+        ("pairs", "array", "0", ""),
         ("what", "any", "required", ""),
     )
     body = "".join(
@@ -74,8 +74,8 @@ def test_the_reference_by_hand() -> None:
     routes = (
         "<h2><code>POST /translate</code></h2><p>Translate &lt;texts&gt;.</p>"
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        "<pre>curl SERVER/translate -d q=&#x27;A dog&#x27;&quot;&#x27;&quot;&#x27;s&#x27; "
-        "-d target=de\n\n{&quot;ä&quot;: [&quot;Ein &lt;Hund&gt;&quot;]}</pre>",
+        "<pre>curl SERVER/translate -d q='A dog'\"'\"'s' "
+        '-d target=de\n\n{"ä": ["Ein &lt;Hund&gt;"]}</pre>',
         "<h2><code>GET /file/{kept}</code></h2><p>Download.</p>",
         "<h2><code>POST /file/{kept}</code></h2><p>Upload.</p>"
         "<pre>curl SERVER/file/{kept} -F file=@a.po -F to=de\n\n[]</pre>",

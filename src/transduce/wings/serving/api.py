@@ -5,7 +5,6 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from importlib.metadata import version
 from typing import Any
-from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
@@ -25,7 +24,7 @@ from transduce.wings.serving.addresses import public_url
 from transduce.wings.serving.catalogue import Catalogue, Route
 from transduce.wings.serving.corrections import Corrections
 from transduce.wings.serving.deepl import DEEPL, add_deepl
-from transduce.wings.serving.deepl_documents import DeepLDocuments
+from transduce.wings.serving.deepl_documents import add_documents
 from transduce.wings.serving.downloads import Downloads
 from transduce.wings.serving.examples import EXAMPLES, answered
 from transduce.wings.serving.glossaries import Glossaries
@@ -52,6 +51,7 @@ from transduce.wings.serving.requests import (
     Wanted,
     catalogue_of,
     document_route,
+    download,
     in_turn,
     memory_of,
     model_header,
@@ -135,7 +135,7 @@ def application(
     add_openai(app, service)
     glossaries = glossaries or Glossaries()
     add_deepl(app, service, glossaries)
-    DeepLDocuments(service, glossaries).add_to(app)
+    add_documents(app, service, glossaries)
     checked = AccessControl(
         app, service, keys, {"/health", *add_page(app)}, local, proxied, origins, PROTOCOLS
     )
@@ -217,9 +217,7 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
         found = downloads.get(request.path_params["kept"])
         if found is None:
             raise HTTPException(404, "The document is unknown or has expired. Translate it again.")
-        disposition = f"attachment; filename*=UTF-8''{quote(found.name)}"
-        headers = {"Content-Disposition": disposition, "Cache-Control": "no-store"}
-        return Response(found.content, headers=headers, media_type="application/octet-stream")
+        return download(found.name, found.content)
 
 
 async def _translate(request: Request, service: Service) -> JSONResponse:

@@ -4,8 +4,6 @@ import asyncio
 import json
 import secrets
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
@@ -21,6 +19,7 @@ from transduce.wings.serving.payload import JsonObject
 from transduce.wings.serving.requests import (
     catalogue_of,
     document_route,
+    download,
     memory_of,
     owner_of,
     read_fields,
@@ -32,7 +31,9 @@ from transduce.wings.serving.service import Order, Service
 STATUS_SECONDS = 4
 
 
-Translated = tuple[bytes, int]  # a document, and the number of characters of its texts
+Handle = tuple[str, str, str]  # a document's ID, its key and its owner
+# A translated document, and the number of characters of its texts.
+Documents = dict[Handle, asyncio.Task[tuple[Response, int]]]
 
 
 class DeepLDocument(Wish):
@@ -41,109 +42,87 @@ class DeepLDocument(Wish):
     filename: str = ""
 
 
-@dataclass
-class UploadedDocument:
-    """A document that is being translated or waits for its download."""
+def add_documents(app: FastAPI, service: Service, glossaries: Glossaries) -> None:
+    """Add the routes for documents to the application."""
+    kept: Documents = {}  # the oldest first
 
-    name: str
-    owner: str
-    task: asyncio.Task[Translated]
-    key: str = field(default_factory=lambda: secrets.token_hex(32).upper())
+    async def upload(request: Request) -> Response:
+        return await _upload(request, service, glossaries, kept)
 
+    async def find(request: Request) -> Handle:
+        """Which document a request means. Raises HTTPException (404) if it is gone or belongs to someone else."""
+        key = (await read_fields(request, service.limits)).get("document_key")
+        handle = request.path_params["document_id"], str(key), owner_of(request)
+        if handle not in kept:
+            sentence = "There is no such document, or it was downloaded or has expired."
+            raise HTTPException(404, sentence)
+        return handle
 
-@dataclass
-class DeepLDocuments:
-    """The documents of all clients, by their IDs, the oldest first."""
-
-    service: Service
-    glossaries: Glossaries
-    kept: dict[str, UploadedDocument] = field(default_factory=dict)
-
-    def add_to(self, app: FastAPI) -> None:
-        """Add the routes to the application."""
-        path = "/v2/document/{document_id}"
-        app.add_route("/v2/document", self.upload, ["POST"], include_in_schema=False)
-        app.add_route(path, self.status, READING, include_in_schema=False)
-        app.add_route(f"{path}/result", self.result, READING, include_in_schema=False)
-
-    async def upload(self, request: Request) -> Response:
-        """Begin to translate a document. Raises UserError or HTTPException if it can't be translated."""
-        service = self.service
-        limits = service.limits
-        name, content, asked = await read_upload(request, DeepLDocument)
-        name = asked.filename or name
-        document_format(name)  # raises UserError for an unknown suffix
-        unfinished = [each for each in self.kept.values() if not each.task.done()]
-        if len(unfinished) >= limits.uploads:
-            sentence = "The server is busy with other documents. Try again later."
-            raise HTTPException(503, sentence, {"Retry-After": "5"})
-        terms = await terms_of(request, self.glossaries, asked)
-        catalogue = catalogue_of(request, service, "")
-        source = asked.source_lang
-        route = await document_route(service, catalogue, (name, content), source, asked.target_lang)
-        order = Order(TranslationOptions(1, False, terms, True, memory_of(request, service)))
-        owner = owner_of(request)
-        document_id = secrets.token_hex(16).upper()
-
-        def forget() -> None:
-            self.kept.pop(document_id, None)
-
-        async def translated() -> Translated:
-            size = 0
-
-            def observe(characters: int) -> None:
-                nonlocal size
-                size = characters
-                stack.enter_context(
-                    self.glossaries.counted(owner, characters, limits.month_characters)
-                )
-
-            with ExitStack() as stack, service.batcher.place():
-                stack.callback(
-                    asyncio.get_running_loop().call_later, limits.document_seconds, forget
-                )
-                async with service.store.open([route]) as [opened]:
-                    found = await service.translate_document(content, name, opened, order, observe)
-            return found, size
-
-        document = UploadedDocument(name, owner, asyncio.create_task(translated()))
-        self.kept[document_id] = document
-        for oldest in [*self.kept][: -limits.documents]:
-            del self.kept[oldest]
-        return JSONResponse({"document_id": document_id, "document_key": document.key})
-
-    async def status(self, request: Request) -> Response:
-        """Tell whether a document is translated."""
-        document_id, document = await self._find(request)
-        state: JsonObject = {"document_id": document_id, "status": "translating"}
-        await asyncio.wait({document.task}, timeout=STATUS_SECONDS)
-        if document.task.done():
-            if error := document.task.exception():
+    async def status(request: Request) -> Response:
+        handle = await find(request)
+        task = kept[handle]
+        state: JsonObject = {"document_id": handle[0], "status": "translating"}
+        await asyncio.wait({task}, timeout=STATUS_SECONDS)
+        if task.done():
+            if error := task.exception():
                 sentence = json.loads(bytes(answer(error, DEEPL).body))["message"]
                 state |= {"status": "error", "error_message": sentence}
             else:
-                state |= {"status": "done", "billed_characters": document.task.result()[1]}
+                state |= {"status": "done", "billed_characters": task.result()[1]}
         return JSONResponse(state)
 
-    async def result(self, request: Request) -> Response:
-        """Send a translated document, and forget it afterwards."""
-        document_id, document = await self._find(request)
-        if not document.task.done():
+    async def result(request: Request) -> Response:
+        """The translated document, which is forgotten when it is sent."""
+        handle = await find(request)
+        if not kept[handle].done():
             raise HTTPException(503, "The translation of the document is not done.")
-        disposition = f"attachment; filename*=UTF-8''{quote(document.name)}"
-        return Response(
-            document.task.result()[0],
-            headers={"Content-Disposition": disposition, "Cache-Control": "no-store"},
-            media_type="application/octet-stream",
-            background=BackgroundTask(self.kept.pop, document_id, None),
-        )
+        response, _ = kept[handle].result()
+        response.background = BackgroundTask(kept.pop, handle, None)
+        return response
 
-    async def _find(self, request: Request) -> tuple[str, UploadedDocument]:
-        """The document of a request. Raises HTTPException (404) if it is gone or belongs to someone else."""
-        document_id = request.path_params["document_id"]
-        found = self.kept.get(document_id)
-        fields = await read_fields(request, self.service.limits)
-        if not found or (found.key, found.owner) != (fields.get("document_key"), owner_of(request)):
-            sentence = "There is no such document, or it was downloaded or has expired."
-            raise HTTPException(404, sentence)
-        return document_id, found
+    path = "/v2/document/{document_id}"
+    app.add_route("/v2/document", upload, ["POST"], include_in_schema=False)
+    app.add_route(path, status, READING, include_in_schema=False)
+    app.add_route(f"{path}/result", result, READING, include_in_schema=False)
+
+
+async def _upload(
+    request: Request, service: Service, glossaries: Glossaries, kept: Documents
+) -> Response:
+    """Begin to translate a document. Raises UserError or HTTPException if it can't be translated."""
+    limits = service.limits
+    name, content, asked = await read_upload(request, DeepLDocument)
+    name = asked.filename or name
+    document_format(name)  # raises UserError for an unknown suffix
+    if sum(not task.done() for task in kept.values()) >= limits.uploads:
+        sentence = "The server is busy with other documents. Try again later."
+        raise HTTPException(503, sentence, {"Retry-After": "5"})
+    terms = await terms_of(request, glossaries, asked)
+    catalogue = catalogue_of(request, service, "")
+    languages = asked.source_lang, asked.target_lang
+    route = await document_route(service, catalogue, (name, content), *languages)
+    order = Order(TranslationOptions(1, False, terms, True, memory_of(request, service)))
+    document_id, document_key = (secrets.token_hex(size).upper() for size in (16, 32))
+    handle = document_id, document_key, owner_of(request)
+
+    async def translated() -> tuple[Response, int]:
+        size = 0
+
+        def observe(characters: int) -> None:
+            nonlocal size
+            size = characters
+            stack.enter_context(glossaries.counted(handle[-1], characters, limits.month_characters))
+
+        def forget() -> None:
+            kept.pop(handle, None)
+
+        with ExitStack() as stack, service.batcher.place():
+            stack.callback(asyncio.get_running_loop().call_later, limits.document_seconds, forget)
+            async with service.store.open([route]) as [opened]:
+                found = await service.translate_document(content, name, opened, order, observe)
+        return download(name, found), size
+
+    kept[handle] = asyncio.create_task(translated())
+    for oldest in [*kept][: -limits.documents]:
+        del kept[oldest]
+    return JSONResponse({"document_id": document_id, "document_key": document_key})

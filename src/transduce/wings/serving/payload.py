@@ -73,7 +73,7 @@ class Texts(BaseModel):
     )
     source: Code = Field("auto", description="language code; auto: detect the language")
     target: Code = Field(description="language code")
-    format: Literal["text", "html"] = "text"
+    format: Literal["text", "html"] = Field("text", description="text or html")
     alternatives: int = Field(0, ge=0, description="number of alternative translations")
     api_key: str | None = Field(
         None, description="API key; better sent as a header, Authorization: Bearer KEY"

@@ -1,7 +1,6 @@
 """Makes the page /docs from the OpenAPI description."""
 
 import json
-from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
 from shlex import quote
@@ -14,57 +13,37 @@ TABLE_HEAD = "<thead><tr><th>field</th><th>type</th><th>default</th><th>meaning<
 
 def reference(description: JsonObject) -> str:
     """Make the HTML page /docs from the OpenAPI description of the server."""
-    info: dict[str, str] = description["info"]
+    description = json.loads(escape(json.dumps(description, ensure_ascii=False), quote=False))
     routes = "".join(
-        _route(method, path, route)
+        _route(f"{method.upper()} {path}", path, route)
         for path, methods in description["paths"].items()
         for method, route in methods.items()
     )
     page = Template(files(__package__).joinpath("reference.html").read_text(encoding="utf-8"))
-    return page.substitute({name: escape(text) for name, text in info.items()}, routes=routes)
+    return page.substitute(description["info"], routes=routes)
 
 
-def _route(method: str, path: str, route: JsonObject) -> str:
+def _route(name: str, path: str, route: JsonObject) -> str:
+    """The summary of a route, its fields and, if there is one, an example as a command."""
     contents = route.get("requestBody", {}).get("content", {})
-    # All content types have the same fields.
-    schema: JsonObject = next((each["schema"] for each in contents.values()), {})
+    body = next(iter(contents.values()), {})  # all content types have the same fields
+    schema = body.get("schema", {})
     rows = "".join(
-        _row(name, field, name in schema.get("required", []))
-        for name, field in schema.get("properties", {}).items()
-    )
-    heading = (
-        f"<h2><code>{method.upper()} {escape(path)}</code></h2><p>{escape(route['summary'])}.</p>"
+        _row(field, of_field, field in schema.get("required", []))
+        for field, of_field in schema.get("properties", {}).items()
     )
     table = f"<table>{TABLE_HEAD}<tbody>{rows}</tbody></table>" if rows else ""
-    return heading + table + _example(path, contents, route["responses"]["200"])
-
-
-def _example(path: str, contents: JsonObject, answer: JsonObject) -> str:
-    """The example of a request, as a command, and of the answer, if there are examples."""
-    answers = answer.get("content", {}).get("application/json", {})
-    if "example" not in answers:
-        return ""
-    fields: dict[str, str] = next((each["example"] for each in contents.values()), {})
+    answers = route["responses"]["200"].get("content", {}).get("application/json", {})
+    fields = body.get("example", {})
     option = "F" if "file" in fields else "d"
-    sent = "".join(f" -{option} {name}={quote(value)}" for name, value in fields.items())
-    shown = json.dumps(answers["example"], ensure_ascii=False)
-    return f"<pre>curl SERVER{escape(path + sent)}\n\n{escape(shown)}</pre>"
+    sent = "".join(f" -{option} {field}={quote(value)}" for field, value in fields.items())
+    shown = json.dumps(answers.get("example"), ensure_ascii=False)
+    example = f"<pre>curl SERVER{path}{sent}\n\n{shown}</pre>" if "example" in answers else ""
+    return f"<h2><code>{name}</code></h2><p>{route['summary']}.</p>{table}{example}"
 
 
-def _row(name: str, field: JsonObject, required: bool) -> str:
-    default = field.get("default")
-    shown = "required" if required else "" if default in (None, {}) else str(default).lower()
-    meaning = escape(field.get("description", ""))
-    cells = f"<code>{escape(name)}</code>", " or ".join(_types(field)), escape(shown), meaning
+def _row(name: str, field: JsonObject, is_required: bool) -> str:
+    types = [each.get("type", "any") for each in field.get("anyOf", [field])]
+    default = "required" if is_required else json.dumps(field.get("default"))
+    cells = f"<code>{name}</code>", " or ".join(types), default, field.get("description", "")
     return f"<tr><td>{'</td><td>'.join(cells)}</td></tr>"
-
-
-def _types(field: JsonObject) -> Iterator[str]:
-    if "anyOf" in field:
-        yield from (kind for option in field["anyOf"] for kind in _types(option) if kind != "null")
-    elif "enum" in field:
-        yield from map(str, field["enum"])
-    elif field.get("type") == "array":
-        yield "list of " + " or ".join(_types(field["items"]))
-    else:
-        yield field.get("type", "any")

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
-from fastapi import Request
+from fastapi import Request, Response
 from starlette.datastructures import UploadFile
 from starlette.requests import ClientDisconnect
 
@@ -82,6 +82,13 @@ async def read_upload(request: Request, kind: type[Fields]) -> tuple[str, bytes,
         texts = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
         asked = validate(kind, by_name(texts))
         return file_name(file.filename or ""), await file.read(), asked
+
+
+def download(name: str, content: bytes) -> Response:
+    """A response that a browser keeps as a file of this name."""
+    disposition = f"attachment; filename*=UTF-8''{quote(name)}"
+    headers = {"Content-Disposition": disposition, "Cache-Control": "no-store"}
+    return Response(content, headers=headers, media_type="application/octet-stream")
 
 
 async def document_route(
