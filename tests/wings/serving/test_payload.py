@@ -187,7 +187,7 @@ def test_fields_are_validated_and_empty_ones_are_missing() -> None:
 @pytest.mark.parametrize(
     ("kind", "undescribed"),
     [
-        (Texts, {"format"}),
+        (Texts, set()),
         (Upload, set()),
         (payload.Asked, {"q", "source", "target"}),
         (payload.Detection, {"q"}),

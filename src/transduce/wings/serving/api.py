@@ -50,10 +50,9 @@ from transduce.wings.serving.requests import (
     MODEL_HEADER,
     Wanted,
     catalogue_of,
-    document_route,
+    document_work,
     download,
     in_turn,
-    memory_of,
     model_header,
     owner_of,
     read_fields,
@@ -224,24 +223,24 @@ async def _translate(request: Request, service: Service) -> JSONResponse:
     asked = validate(Texts, await read_fields(request, service.limits))
     texts = [asked.q] if isinstance(asked.q, str) else asked.q
     payload.check_limits(asked, texts, service.limits)
-    catalogue = catalogue_of(request, service, asked.model)
     options = TranslationOptions(
         asked.alternatives + 1,
         asked.alignment,
         as_terms(asked.glossary),
         True,
-        memory_of(request, service, asked.memory),
-        asked.glossary_exact,
+        glossary_exact=asked.glossary_exact,
     )
     wanted = Wanted(
-        texts,
         asked.source,
         asked.target,
-        Order(options, asked.beam_size),
+        options,
+        asked.model,
+        asked.memory,
+        asked.beam_size,
         read_page if asked.format == "html" else None,
         payload.guides(asked, texts),
     )
-    found = await translate_texts(request, service, catalogue, wanted)
+    found = await translate_texts(request, service, texts, wanted)
     columns = dict[str, list[Any]]()
     if asked.source == AUTO:
         columns["detectedLanguage"] = list(map(payload.detected, found.detected))
@@ -322,18 +321,10 @@ async def _draw_attention(request: Request, service: Service) -> Response:
 async def _translate_file(request: Request, service: Service, downloads: Downloads) -> JSONResponse:
     name, content, asked = await read_upload(request, Upload)
     payload.check_glossary(asked.glossary, service.limits)
-    catalogue = catalogue_of(request, service, asked.model)
-    document = (name, content)
-    route = await document_route(service, catalogue, document, asked.source, asked.target)
-    memory = memory_of(request, service, asked.memory)
     terms = as_terms(asked.glossary)
-    options = TranslationOptions(1, False, terms, True, memory, asked.glossary_exact)
-    order = Order(options)
-
-    async def translated() -> bytes:
-        async with service.store.open([route]) as [opened]:
-            return await service.translate_document(content, name, opened, order)
-
+    options = TranslationOptions(1, False, terms, True, glossary_exact=asked.glossary_exact)
+    wanted = Wanted(asked.source, asked.target, options, asked.model, asked.memory)
+    route, translated = await document_work(request, service, name, content, wanted)
     kept = downloads.add(name, asked.target, await in_turn(request, service, translated))
     asyncio.get_running_loop().call_later(service.limits.document_seconds + 1, downloads.expire)
     url = public_url(request.url_for("download_file", kept=kept), request.headers)

@@ -22,13 +22,11 @@ from transduce.wings.serving.payload import Code, JsonObject, validate
 from transduce.wings.serving.protocols import Protocol
 from transduce.wings.serving.requests import (
     Wanted,
-    catalogue_of,
-    memory_of,
     owner_of,
     read_fields,
     translate_texts,
 )
-from transduce.wings.serving.service import AUTO, Order, PageReader, Service, read_page
+from transduce.wings.serving.service import AUTO, PageReader, Service, read_page
 
 
 def _error(status: int, sentence: str, error: BaseException) -> JsonObject:  # noqa: ARG001
@@ -137,20 +135,22 @@ async def _translate(request: Request, service: Service, glossaries: Glossaries)
     limits = service.limits
     payload.check_characters("text", texts, limits.characters)
     terms = await terms_of(request, glossaries, asked)
-    memory = memory_of(request, service)
-    options = TranslationOptions(1, False, terms, asked.split_sentences != "0", memory)
+    options = TranslationOptions(1, False, terms, asked.split_sentences != "0")
     read = _reader(asked)
-    sent = [with_marks(text, asked.ignore_tags) if read else _joined(text, asked) for text in texts]
-    catalogue = catalogue_of(request, service, "")
-    wanted = Wanted(sent, asked.source_lang, asked.target_lang, Order(options), read)
+    sent = texts
+    if read:
+        sent = [with_marks(text, asked.ignore_tags) for text in texts]
+    elif asked.split_sentences != "1":  # line breaks must not split sentences
+        sent = [LINE_BREAKS.sub(" ", text) for text in texts]
+    wanted = Wanted(asked.source_lang, asked.target_lang, options, read=read)
     size = sum(map(len, texts))
     counted = glossaries.counted(owner_of(request), size, limits.month_characters)
     async with contextmanager_in_threadpool(counted):
-        found = await translate_texts(request, service, catalogue, wanted)
+        found = await translate_texts(request, service, sent, wanted)
     answers = list[JsonObject]()
     for text, source, translation in zip(texts, found.sources, found.translations, strict=True):
         if source == UNDETERMINED:  # a text without words
-            source = catalogue.sources(asked.target_lang)[0]
+            source = found.routes[source][0].direction.source
         answer: JsonObject = {
             "detected_source_language": main_language(source).upper(),
             "text": without_marks(translation.text),
@@ -161,11 +161,6 @@ async def _translate(request: Request, service: Service, glossaries: Glossaries)
             answer["model_type_used"] = asked.model_type.removeprefix("prefer_")
         answers.append(answer)
     return JSONResponse({"translations": answers}, headers=found.header)
-
-
-def _joined(text: str, asked: DeepLTexts) -> str:
-    """A plain text, in one line if line breaks must not split sentences."""
-    return text if asked.split_sentences == "1" else LINE_BREAKS.sub(" ", text)
 
 
 def _reader(asked: DeepLTexts) -> PageReader | None:

@@ -17,15 +17,14 @@ from transduce.wings.serving.deepl import DEEPL, READING, Wish, terms_of
 from transduce.wings.serving.glossaries import Glossaries
 from transduce.wings.serving.payload import JsonObject
 from transduce.wings.serving.requests import (
-    catalogue_of,
-    document_route,
+    Wanted,
+    document_work,
     download,
-    memory_of,
     owner_of,
     read_fields,
     read_upload,
 )
-from transduce.wings.serving.service import Order, Service
+from transduce.wings.serving.service import Service
 
 # The answer about a document waits for its translation. DeepL's clients ask again after five seconds.
 STATUS_SECONDS = 4
@@ -98,29 +97,27 @@ async def _upload(
         sentence = "The server is busy with other documents. Try again later."
         raise HTTPException(503, sentence, {"Retry-After": "5"})
     terms = await terms_of(request, glossaries, asked)
-    catalogue = catalogue_of(request, service, "")
-    languages = asked.source_lang, asked.target_lang
-    route = await document_route(service, catalogue, (name, content), *languages)
-    order = Order(TranslationOptions(1, False, terms, True, memory_of(request, service)))
     document_id, document_key = (secrets.token_hex(size).upper() for size in (16, 32))
     handle = document_id, document_key, owner_of(request)
+    size = 0
+    stack = ExitStack()
+
+    def observe(characters: int) -> None:
+        nonlocal size
+        size = characters
+        stack.enter_context(glossaries.counted(handle[-1], size, limits.month_characters))
+
+    options = TranslationOptions(1, False, terms, True)
+    wanted = Wanted(asked.source_lang, asked.target_lang, options)
+    _, work = await document_work(request, service, name, content, wanted, observe)
+
+    def forget() -> None:
+        kept.pop(handle, None)
 
     async def translated() -> tuple[Response, int]:
-        size = 0
-
-        def observe(characters: int) -> None:
-            nonlocal size
-            size = characters
-            stack.enter_context(glossaries.counted(handle[-1], characters, limits.month_characters))
-
-        def forget() -> None:
-            kept.pop(handle, None)
-
-        with ExitStack() as stack, service.batcher.place():
+        with stack, service.batcher.place():
             stack.callback(asyncio.get_running_loop().call_later, limits.document_seconds, forget)
-            async with service.store.open([route]) as [opened]:
-                found = await service.translate_document(content, name, opened, order, observe)
-        return download(name, found), size
+            return download(name, await work()), size
 
     kept[handle] = asyncio.create_task(translated())
     for oldest in [*kept][: -limits.documents]:

@@ -5,7 +5,6 @@ Both versions show the same glossaries; /v2 lists only those with one language p
 
 import asyncio
 import csv
-import re
 from collections import defaultdict
 from typing import Literal
 
@@ -27,7 +26,6 @@ from transduce.wings.serving.requests import owner_of, read_fields
 from transduce.wings.serving.service import Service
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-NESTED_FIELD = re.compile(r"dictionaries\[(\d+)\]\.(\w+)")  # in forms of DeepL's clients
 
 
 class Pair(BaseModel):
@@ -106,7 +104,7 @@ def _answer(
             terms = glossary.dictionaries[new.languages] = _terms(new, {}, service)
             answer = JSONResponse(new.languages._asdict() | {"entry_count": len(terms)})
         case ["POST"] | ["PATCH", _]:
-            given = [dict(fields)] if is_single else _nested(fields)
+            given = [fields] if is_single else _nested(fields)
             if not place and len(glossaries.find(owner)) >= MAX_GLOSSARIES:
                 sentence = f"A key can have {MAX_GLOSSARIES:,} glossaries. Delete one."
                 raise HTTPException(456, sentence)
@@ -125,11 +123,12 @@ def _answer(
 
 
 def _nested(fields: JsonObject) -> list[JsonObject]:
-    """The dictionaries in the fields of a form, such as `dictionaries[0].source_lang`."""
+    """The dictionaries in the fields of a client's form, such as `dictionaries[0].source_lang`."""
     found = defaultdict[str, JsonObject](dict)
     for name, value in fields.items():
-        if part := NESTED_FIELD.fullmatch(name):
-            found[part[1]][part[2]] = value
+        dictionary, bracket, field = name.partition("].")
+        if bracket:
+            found[dictionary][field] = value
     return [*found.values()]
 
 

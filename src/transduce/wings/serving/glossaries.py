@@ -4,6 +4,7 @@ import json
 import logging
 import sqlite3
 import uuid
+from collections import ChainMap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -97,12 +98,9 @@ class Glossaries:
             for _, kept, *row in self._rows(query, owner, glossary_id)
         ]
 
-    def terms(self, owner: str, glossary_ids: Iterable[str], languages: Languages) -> JsonObject:
+    def terms(self, owner: str, ids: Iterable[str], languages: Languages) -> dict[str, str]:
         """The terms of an owner's glossaries; the first glossary with a term applies. Raises HTTPException."""
-        found: JsonObject = {}
-        for glossary_id in glossary_ids:
-            found = self.get(owner, glossary_id).terms(languages, 400) | found
-        return found
+        return dict(ChainMap(*(self.get(owner, each).terms(languages, 400) for each in ids)))
 
     def get(self, owner: str, glossary_id: str) -> ClientGlossary:
         """A glossary of an owner. Raises HTTPException (404) if there is none."""

@@ -11,10 +11,9 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from transduce.decoding.types import TranslationOptions
 from transduce.system.errors import UserError
 from transduce.text.languages import Direction
-from transduce.wings.serving.catalogue import Catalogue, Catalogues
+from transduce.wings.serving.catalogue import Catalogues
 from transduce.wings.serving.payload import (
     MAX_NAME_CHARACTERS,
     JsonObject,
@@ -32,11 +31,10 @@ from transduce.wings.serving.prompts import (
 from transduce.wings.serving.protocols import Protocol
 from transduce.wings.serving.requests import (
     Wanted,
-    memory_of,
     read_fields,
     translate_texts,
 )
-from transduce.wings.serving.service import AUTO, Order, Service
+from transduce.wings.serving.service import AUTO, Service
 
 COMPLETIONS = "/v1/chat/completions"
 MAX_LISTED = 20  # names of models in an error
@@ -95,10 +93,10 @@ class Chat(BaseModel):
 
 
 class Choice(NamedTuple):
-    """The models and the directions that the name of a model means."""
+    """The model and the directions that a name means."""
 
     name: str
-    catalogue: Catalogue
+    model: str  # see catalogue_of
     source: str  # AUTO: the language of the text
     directions: list[Direction]
 
@@ -131,17 +129,16 @@ def add_openai(app: FastAPI, service: Service) -> None:
 def _choices(catalogues: Catalogues) -> dict[str, Choice]:
     """All models by their names: SOURCE-TARGET, auto-TARGET, auto; with several models, also NAME/SOURCE-TARGET."""
     found = dict[str, Choice]()
-    for prefix in ["", *catalogues.names] if catalogues.has_choice else [""]:
-        catalogue = catalogues.choose(prefix)
-        for each in catalogue.directions:
+    for model in ["", *catalogues.names] if catalogues.has_choice else [""]:
+        for each in catalogues.choose(model).directions:
             target = code(each.target)
             for source, own in (
                 (each.source, f"{code(each.source)}-{target}"),
                 (AUTO, f"{AUTO}-{target}"),
                 (AUTO, AUTO),
             ):
-                name = f"{prefix}/{own}" if prefix else own
-                choice = Choice(name, catalogue, source, [])
+                name = f"{model}/{own}" if model else own
+                choice = Choice(name, model, source, [])
                 found.setdefault(_plain(name), choice).directions.append(each)
     return found
 
@@ -168,17 +165,15 @@ async def _complete(request: Request, service: Service) -> Response:
     chat = validate(Chat, fields)
     choice = _choose(service.catalogues, chat.model)
     system = [each.text for each in chat.messages if each.role in ("system", "developer")]
-    user = [each.text for each in chat.messages if each.role == "user"]
-    prompt = read_prompt("\n".join(system), user[-1] if user else "")
+    user = ["", *(each.text for each in chat.messages if each.role == "user")]
+    prompt = read_prompt("\n".join(system), user[-1])
     source, target = _languages(choice, prompt)
     batch = read_batch(prompt.text)
     if not batch.places:
         raise UserError("The chat has no text.", "Send it as the last message of the role user.")
     check_texts(batch.texts, service.limits)
-    memory = memory_of(request, service)
-    order = Order(TranslationOptions(sentences=True, translation_memory=memory))
-    wanted = Wanted(batch.texts, source, target, order)
-    found = await translate_texts(request, service, choice.catalogue, wanted)
+    wanted = Wanted(source, target, model=choice.model)
+    found = await translate_texts(request, service, batch.texts, wanted)
     answer = batch.written(each.text for each in found.translations)
     message = {"role": "assistant", "content": answer}
     # Words, since models differ in their tokens.

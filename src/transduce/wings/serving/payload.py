@@ -277,9 +277,9 @@ def _multipart(body: bytes, content_type: str) -> JsonObject:
     return by_name(pairs)
 
 
-def by_name(pairs: Iterable[tuple[str, str]]) -> JsonObject:
+def by_name(pairs: Iterable[tuple[str, object]]) -> JsonObject:
     """The fields of a form by name. A repeated field becomes a list, and a glossary is parsed as JSON."""
-    values: dict[str, list[str]] = {}
+    values: dict[str, list[object]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)
     fields: JsonObject = {

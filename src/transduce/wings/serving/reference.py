@@ -26,7 +26,7 @@ def reference(description: JsonObject) -> str:
 def _route(name: str, path: str, route: JsonObject) -> str:
     """The summary of a route, its fields and, if there is one, an example as a command."""
     contents = route.get("requestBody", {}).get("content", {})
-    body = next(iter(contents.values()), {})  # all content types have the same fields
+    body: JsonObject = next(iter(contents.values()), {})  # all content types have the same fields
     schema = body.get("schema", {})
     rows = "".join(
         _row(field, of_field, field in schema.get("required", []))

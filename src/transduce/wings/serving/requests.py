@@ -11,7 +11,7 @@ from fastapi import Request, Response
 from starlette.datastructures import UploadFile
 from starlette.requests import ClientDisconnect
 
-from transduce.decoding.types import Guides, Translation, TranslationMemory
+from transduce.decoding.types import Guides, Translation, TranslationOptions
 from transduce.system.errors import UserError
 from transduce.wings.serving.catalogue import Catalogue, Route
 from transduce.wings.serving.languages import Detected
@@ -35,12 +35,14 @@ MAX_INLINE_BODY_BYTES = 1 << 14  # a longer body is parsed in a thread
 
 
 class Wanted(NamedTuple):
-    """The texts that a request wants translated, and how."""
+    """How a request wants its texts or its document translated."""
 
-    texts: Sequence[str]
     source: str  # a language code, or AUTO
     target: str
-    order: Order
+    options: TranslationOptions = TranslationOptions(sentences=True)
+    model: str = ""  # see catalogue_of
+    memory: bool = True  # whether the translation memory is used, if there is one
+    beam_size: int | None = None
     read: PageReader | None = None  # reads texts with markup
     guides: Guides = None
 
@@ -79,8 +81,7 @@ async def read_upload(request: Request, kind: type[Fields]) -> tuple[str, bytes,
                 "The request has no document.",
                 "Send one as multipart/form-data, in the field file with a filename.",
             )
-        texts = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
-        asked = validate(kind, by_name(texts))
+        asked = validate(kind, by_name(form.multi_items()))
         return file_name(file.filename or ""), await file.read(), asked
 
 
@@ -91,16 +92,32 @@ def download(name: str, content: bytes) -> Response:
     return Response(content, headers=headers, media_type="application/octet-stream")
 
 
-async def document_route(
-    service: Service, catalogue: Catalogue, document: tuple[str, bytes], source: str, target: str
-) -> Route:
-    """The models that translate a document, given as name and content, whose language is `source` or AUTO."""
+async def document_work(
+    request: Request,
+    service: Service,
+    name: str,
+    content: bytes,
+    wanted: Wanted,
+    observe: Callable[[int], object] = bool,
+) -> tuple[Route, Callable[[], Coroutine[Any, Any, bytes]]]:
+    """The models that translate a document, and what translates it. Raises UserError for unknown languages.
+
+    `observe` receives the number of characters before they are translated.
+    """
+    catalogue = catalogue_of(request, service, wanted.model)
+    source = wanted.source
     if source == AUTO:
-        name, content = document
-        shown = await service.shown(content, target, name)
-        [detected] = await service.sources([shown], catalogue, target)
+        shown = await service.shown(content, wanted.target, name)
+        [detected] = await service.sources([shown], catalogue, wanted.target)
         source = detected.language
-    return catalogue.route(source, target)
+    route = catalogue.route(source, wanted.target)
+    order = _order(request, service, wanted)
+
+    async def translated() -> bytes:
+        async with service.store.open([route]) as [opened]:
+            return await service.translate_document(content, name, opened, order, observe)
+
+    return route, translated
 
 
 def catalogue_of(request: Request, service: Service, name: str) -> Catalogue:
@@ -119,27 +136,31 @@ def owner_of(request: Request) -> str:
     return str(getattr(request.state, "owner", ""))
 
 
-def memory_of(
-    request: Request, service: Service, is_wanted: bool = True
-) -> TranslationMemory | None:
-    """The translation memory as the client of a request sees it."""
-    if not (service.corrections and is_wanted):
-        return None
-    return service.corrections.memory(owner_of(request))
+def _order(request: Request, service: Service, wanted: Wanted) -> Order:
+    """The options of a request, with the translation memory as its client sees it."""
+    options = wanted.options
+    if service.corrections and wanted.memory:
+        memory = service.corrections.memory(owner_of(request))
+        options = options._replace(translation_memory=memory)
+    return Order(options, wanted.beam_size)
 
 
 async def translate_texts(
-    request: Request, service: Service, catalogue: Catalogue, wanted: Wanted
+    request: Request, service: Service, texts: Sequence[str], wanted: Wanted
 ) -> Translated:
     """Translate the texts of each source language along its route, with a place in the queue.
 
     Raises UserError if a direction is unknown, and ClientDisconnect.
     """
-    texts, source, target, order, read, guides = wanted
+    catalogue = catalogue_of(request, service, wanted.model)
+    order = _order(request, service, wanted)
+    target = wanted.target
+    read = wanted.read
+    guides = wanted.guides
     detected = list[Detected]()
-    if source == AUTO:
+    if wanted.source == AUTO:
         detected = await service.sources(texts, catalogue, target, html=read is not None)
-    sources = [each.language for each in detected] or [source] * len(texts)
+    sources = [each.language for each in detected] or [wanted.source] * len(texts)
     routes = {each: catalogue.route(each, target) for each in sources}
 
     async def translated() -> Translated:
