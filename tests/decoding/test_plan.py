@@ -107,7 +107,8 @@ def test_repeated_texts_are_planned_once_and_options_depend_on_marks():
     groups = {group.options: group for group in plan.groups}
     assert groups[options].select(plan.sentences)[0] == "A dog."
     wider = [each for each in groups if each.n_best == 5]
-    assert wider and any(each.align for each in wider), "tags need links"
+    assert wider and not any(each.align for each in wider), "placeholders need hypotheses"
+    assert any(each.align and each.n_best == 2 for each in groups), "tags need links"
     calls = []
 
     def translate(some, its, numbers, _guides):
@@ -123,7 +124,7 @@ def test_repeated_texts_are_planned_once_and_options_depend_on_marks():
     assert Plan(["", " "], "en").translate(translate, [1, 2]) == []
 
 
-def test_only_sentences_with_marks_need_alternatives_and_most_need_links():
+def test_sentences_with_placeholders_need_alternatives_and_most_marks_need_links():
     """A placeholder that the sentence keeps needs no links; a tag, and a place to restore a placeholder, do."""
     texts = ["A dog.", "A {0} dog.", "A <b>dog</b>.", "A {0} <b>dog</b>."]
 
@@ -139,11 +140,12 @@ def test_only_sentences_with_marks_need_alternatives_and_most_need_links():
 
     counts = (1, 2, 1, 2)
     plain = [(False, 1, False)]
-    tagged, both = [(False, 4, True)], [(False, 4, True), (True, 4, True)]
-    kept = [(False, 4, True), (True, 4, False)]
+    tagged, both = [(False, 1, True)], [(False, 1, True), (True, 4, True)]
+    kept = [(False, 1, True), (True, 4, False)]
     assert options_by_text(beam_size=4) == [plain, kept, tagged, both]
     unaligned = options_by_text(beam_size=4, can_align=False)
-    assert [{each[1:] for each in its} for its in unaligned] == [{(1, False)}, *[{(4, False)}] * 3]
+    with_placeholder = [(False, 1, False), (True, 4, False)]
+    assert unaligned == [plain, with_placeholder, plain, with_placeholder]
     links = TranslationOptions(5, align=True)
     asked = options_by_text(beam_size=4, can_align=False, options=links)
     assert [[each[1:] for each in its] for its in asked] == [[(5, True)] * n for n in counts]

@@ -171,12 +171,13 @@ class Plan:
         for key, text in self._texts.items():
             for part in text.parts:
                 for masked, place in part.tries:
-                    options = self.options._replace(translation_memory=None)
-                    if masked.marks:
-                        has_tags = any(mark.kind != "word" for mark in masked.marks)
-                        align = options.align or (has_tags and self._can_align)
-                        n_best = max(options.n_best, self._beam_size)
-                        options = options._replace(n_best=n_best, align=align)
+                    words = masked.words  # which the best hypothesis may lack
+                    has_tags = len(words) < len(masked.marks)
+                    options = self.options._replace(
+                        translation_memory=None,
+                        n_best=max(self.options.n_best, self._beam_size if words else 1),
+                        align=self.options.align or (has_tags and self._can_align),
+                    )
                     group = groups.setdefault(options, Group(options, [], []))
                     group.places.append(place)
                     group.texts.append(self._first[key])
@@ -212,8 +213,7 @@ class Plan:
         if len(translations) != len(self.sentences):
             raise ValueError(f"{len(translations)} translations of {len(self.sentences)} sentences")
         joined = {key: self._assembled(text, translations) for key, text in self._texts.items()}
-        texts = [joined[key] for key in self._all]
-        return texts if self.options.align else list(map(_without_links, texts))
+        return [joined[key] for key in self._all]
 
     def _masked(self, text: str, kind: TextKind, guide: Guide) -> Masked:
         masked = mask(text, kind, self._symbols)
@@ -445,15 +445,18 @@ class Plan:
         restored = restore(
             masked, translation.text, translation.links, text.spell, made_up, self._terms(masked)
         )
+        # Without placeholders, nothing can be lost; what is too much is found in the whole text.
+        is_lost = masked.words and not self._is_intact(text, part.source, restored.text)
         flags = {
-            LOST: bool(made_up) or not self._is_intact(text, part.source, restored.text),
+            LOST: made_up or is_lost,
             GUESSED: restored.guessed,
             TERM: any(mark.opening in self._changed for mark in masked.marks),
             OTHER_NUMBERS: not same_numbers(masked.text, translation.text),
         }
         links: list[Link] = []
         # Otherwise, the source spans are unknown.
-        if text.kind != MARKUP_TEXT and original(masked, text.spell) == part.source:
+        is_known = text.kind != MARKUP_TEXT and original(masked, text.spell) == part.source
+        if self.options.align and is_known:
             patches = in_place(masked)
             for link in translation.links:
                 source = moved(masked.text, patches, link.source, text.spell)
@@ -468,13 +471,6 @@ class Plan:
             ),
             links=tuple(links),
         )
-
-
-def _without_links(translation: Translation) -> Translation:
-    """Remove the links from a translation and its alternatives."""
-    return replace(
-        translation, links=(), alternatives=tuple(map(_without_links, translation.alternatives))
-    )
 
 
 def _links(text: _Text, translated: Sequence[Translation], gaps: Sequence[str]) -> Iterator[Link]:

@@ -92,8 +92,12 @@ def mask(text: str, kind: TextKind = PLAIN_TEXT, symbols: Symbols = None) -> Mas
 
     In markup, runs of blanks are collapsed unless white space counts.
     """
+    return _masked(text, kind, with_symbols(events(text, kind), symbols))
+
+
+def _masked(text: str, kind: TextKind, found: Iterable[Event]) -> Masked:
     builder = _Builder(text, collapse=kind.markup and not kind.preserve)
-    for order, event in enumerate(with_symbols(events(text, kind), symbols)):
+    for order, event in enumerate(found):
         builder.add(order, event)
     return Masked("".join(builder.parts), in_order(builder.marks))
 
@@ -398,10 +402,7 @@ def _moved(mark: Mark, by: int) -> Mark:
 
 def _tally(text: str, kind: TextKind, symbols: Symbols) -> tuple[Counter[str], list[str], int]:
     """Count each tag and placeholder of a text, list its conversions without numbers, and count the unpaired tags."""
-    raws = [
-        event.raw
-        for event in with_symbols(events(text, kind), symbols)
-        if event.kind not in ("text", "character")
-    ]
-    halves = sum(mark.kind == "half" for mark in mask(text, kind).marks) if raws else 0
+    found = list(with_symbols(events(text, kind), symbols))
+    raws = [event.raw for event in found if event.kind not in ("text", "character")]
+    halves = sum(mark.kind == "half" for mark in _masked(text, kind, found).marks) if raws else 0
     return Counter(raws), [raw for raw in raws if UNNUMBERED.fullmatch(raw)], halves
