@@ -112,6 +112,12 @@ def test_patterns_of_fluent(
     assert translated("a.ftl", text, *translations, target="ru") == f"key = {expected}\n"
 
 
+def test_a_selector_of_fluent_beside_a_text_or_in_a_variant_stays() -> None:
+    inner = "{ $n ->\n       *[other] a\n    }"
+    text = f"a = before {inner}\nb = {inner} after\nc = {{ $m ->\n   *[x] {inner}\n}}\nd = text\n"
+    assert read_document(text.encode(), "a.ftl", "en", "ru").texts == ["text"]
+
+
 def test_forms_are_added_before_the_form_other() -> None:
     for name, text, added in (
         (
@@ -151,11 +157,11 @@ def test_escapes_of_java(text: str, shown: str, translation: str, expected: str)
     ("value", "text", "translation", "expected"),
     [
         ("a b", "a b", "c d", "c d"),
-        ("a b", "a b", "c: d", '"c: d"'),
-        ("a b", "a b", "c #d", '"c #d"'),
-        ("a b", "a b", "no", '"no"'),
+        ("a b", "a b", "c: d", "'c: d'"),
+        ("a b", "a b", "c #d", "'c #d'"),
+        ("a b", "a b", "no", "'no'"),
         ("a b", "a b", "c\nd", '"c\\nd"'),
-        ("a b", "a b", "c\u2028\x7f", '"c\\U00002028\\U0000007f"'),
+        ("a b", "a b", "c\u2028\x7f", '"c\\L\\x7F"'),
         ("[a, b]", "a", "c, d", '["c, d", b]'),
         ("'a'", "a", "c'd", "'c''d'"),
         ("'a'", "a", "c\nd", '"c\\nd"'),
@@ -165,6 +171,7 @@ def test_escapes_of_java(text: str, shown: str, translation: str, expected: str)
         ("|\n    a\n    b\n", "a\nb", "c\nd", "|\n    c\n    d\n"),
         ("|-\n    a", "a", " c", '" c"'),
         (">\n    a\n    b\n\n    c\n", "a b\nc", "d\ne", ">\n    d\n\n    e\n"),
+        ("|2\n      a\n    b\n", "  a\nb", "c", "|\n      c\n"),
     ],
 )
 def test_the_styles_of_yaml(value: str, text: str, translation: str, expected: str) -> None:

@@ -5,22 +5,21 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from xml.sax.saxutils import escape
 
-from transduce.inline.markup import attribute, attributes, pieces
-from transduce.inline.markup_events import last_piece
+from transduce.inline.markup import attribute, attributes
 from transduce.system.errors import UserError
 from transduce.text.formats import DocumentFile, TextKind
 from transduce.wings.documents.document import KEPT_WORD, without_kept_marks
 from transduce.wings.documents.keyed import (
-    OTHER,
     Form,
     KeyedFile,
     Message,
-    Plural,
     joined_surrogates,
 )
 from transduce.wings.documents.plurals import CLDR_ORDER
 from transduce.wings.documents.xml import (
     WHOLE_CDATA,
+    XML_ATTRIBUTES,
+    Element,
     Unit,
     UnitReader,
     as_content,
@@ -29,10 +28,7 @@ from transduce.wings.documents.xml import (
     source_text,
 )
 
-# Blanks are single unless in quotes.
-ANDROID_TOKEN = re.compile(
-    r'\\u(?P<code>[0-9a-fA-F]{4})|\\(?P<sign>[\s\S])|"(?P<quoted>(?:[^"\\]|\\[\s\S])*+)"?|\s+'
-)
+ANDROID_TOKEN = re.compile(r'\\u(?P<code>[0-9a-fA-F]{4})|\\(?P<sign>[\s\S])|"|\s+')
 ANDROID_ESCAPES = {"n": "\n", "t": "\t"}
 ANDROID_ESCAPED = str.maketrans(
     {"\\": "\\\\", "'": "\\'", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": ""}
@@ -42,7 +38,11 @@ QUOTE_ENTITY = re.compile(r"&(?:apos|quot|#39|#34|#x27|#x22);", re.IGNORECASE)
 EDGE_BLANK = re.compile(r"\A | \Z")
 DOUBLE_BLANK = re.compile(r"(?<= ) ")
 RESOURCE = re.compile(r"\s*[@?][\w.:+]*+/[\w.]++\s*")  # a reference such as @string/app_name
-STRING_ELEMENTS = ("string", "string-array", "plurals")
+# An element xliff:g, whose content must not be translated.
+KEPT_ELEMENT = re.compile(rf"<[\w.-]+:g\b{XML_ATTRIBUTES}(?<!/)>.*?</[\w.-]+:g\s*>", re.DOTALL)
+ANDROID_MARKUP = re.compile(
+    rf"({KEPT_ELEMENT.pattern}|<{XML_ATTRIBUTES}>|<!--.*?-->|<!\[CDATA\[.*?\]\]>)", re.DOTALL
+)
 ANDROID_TEXT = TextKind(markup=True, preserve=True, message=True)
 
 
@@ -54,43 +54,33 @@ def read_android(file: DocumentFile) -> KeyedFile:
             f"{file.name} is not a file of Android's string resources: it has no element <resources>.",
             "Convert other XML to .po, for example with po4a.",
         )
-    reader = UnitReader(file.name, "resources", STRING_ELEMENTS, 0, lambda *_: None)
-    messages = [each for unit in reader.read([file.content]) for each in _messages(unit, content)]
-    return KeyedFile(content, codec, messages)
+    elements = ("string", "string-array", "plurals")
+    reader = UnitReader(file.name, "resources", elements, 1, lambda *_: None)
+    messages = (each for unit in reader.read([file.content]) for each in _messages(unit, content))
+    return KeyedFile(content, codec, messages, min_forms=1)
 
 
-def _messages(unit: Unit, content: str) -> Iterator[Message | Plural]:
-    if attribute(unit.opening, "translatable") == "false":
-        return
-    inner = unit.content.decode()
-    markup = list(pieces(inner))
-    name = f"{attribute(unit.opening, 'name')} {attribute(unit.opening, 'product')}"
-    forms = dict[str, Form]()
-    read = 0  # the end of the last text
-    for i, piece in enumerate(markup):
-        if piece.kind != "open" or piece.name not in ("string", "item") or piece.begin < read:
+def _messages(unit: Unit, content: str) -> Iterator[Message]:
+    name, product, translatable = (
+        attribute(unit.opening, name) for name in ("name", "product", "translatable")
+    )
+    items = [Element("string", {}, 0, len(unit.content))]
+    if not re.match(r"<string\s", unit.opening):
+        items = [child for child in unit.children if child.name == "item"]
+    for i, item in enumerate(items if translatable != "false" else ()):
+        raw = unit.text(item).strip()
+        if not raw or RESOURCE.fullmatch(raw):
             continue
-        last = markup[last_piece(markup, i)]
-        end = last.begin if last.kind == "close" and last.name == "item" else len(inner)
-        text = inner[piece.end : end]
-        read = end
-        if not text.strip() or RESOURCE.fullmatch(text):
-            continue
-        tag = inner[piece.begin : piece.end]
-        category = attribute(tag, "quantity") or ""
-        begin = unit.begin + piece.end + len(text) - len(text.lstrip())
-        message = _message(f"{name} {category or i}", text.strip(), begin)
-        if unit.opening.startswith("<plurals") and category in CLDR_ORDER:
-            span = attributes(tag)["quantity"]
-            first = unit.begin + piece.begin
-            edges = (first, unit.begin + last.end, (first + span[0], first + span[1]))
-            forms[category] = Form(message, *edges)
-        else:
-            yield message
-    if OTHER in forms:
-        yield Plural(forms, indentation(content, forms[OTHER].begin))
-    else:
-        yield from (form.message for form in forms.values())
+        begin = unit.inside(item)[0] + unit.text(item).index(raw)
+        category = item.attributes.get("quantity", "")
+        message = _message(f"{name} {product} {category or i}", raw, begin)
+        if category in CLDR_ORDER:
+            first = unit.character(item.begin)
+            span = attributes(content[first:begin])["quantity"]
+            edges = (first, unit.end(item), (first + span[0], first + span[1]))
+            form = Form(f"{name} {product}", category, *edges, indentation(content, first))
+            message = message._replace(form=form)
+        yield message
 
 
 def _message(key: str, raw: str, begin: int) -> Message:
@@ -99,41 +89,33 @@ def _message(key: str, raw: str, begin: int) -> Message:
         shown = _unescaped(cdata["text"], is_markup=False)
         text, kind = source_text(f"<![CDATA[{shown}]]>", preserve=True)
         return Message(key, text, begin, end, partial(_cdata, raw), kind._replace(message=True))
-    text = _mapped(raw, partial(_unescaped, is_markup=True), KEPT_WORD)
+    text = _mapped(raw, partial(_unescaped, is_markup=True))
+    text = KEPT_ELEMENT.sub(lambda kept: kept[0].join(KEPT_WORD), text)
     return Message(key, text, begin, end, _content, ANDROID_TEXT)
 
 
-def _mapped(content: str, change: Callable[[str], str], around: tuple[str, str] = ("", "")) -> str:
-    """The content of an element with changed texts; `around` stands around what must not be translated (xliff:g)."""
-    markup = list(pieces(content))
-    parts = list[str]()
-    i = 0
-    while i < len(markup):
-        piece = markup[i]
-        if piece.kind == "open" and piece.name.endswith(":g"):
-            i = last_piece(markup, i)
-            parts += [around[0], content[piece.begin : markup[i].end], around[1]]
-        else:
-            raw = content[piece.begin : piece.end]
-            parts.append(change(raw) if piece.kind == "text" else raw)
-        i += 1
+def _mapped(content: str, change: Callable[[str], str]) -> str:
+    """The content of an element with changed texts between the tags."""
+    parts = ANDROID_MARKUP.split(content)
+    parts[::2] = map(change, parts[::2])
     return "".join(parts)
 
 
 def _unescaped(text: str, *, is_markup: bool) -> str:
     """A text without escapes and quotes, in which blanks outside the quotes are single."""
+    is_quoted = False
 
     def shown(token: re.Match[str]) -> str:
+        nonlocal is_quoted
         if token["code"]:
             character = chr(int(token["code"], 16))
             return escape(character) if is_markup else character
         if token["sign"]:
             return ANDROID_ESCAPES.get(token["sign"], token["sign"])
-        if token["quoted"] is None:
-            return " "
-        return ANDROID_TOKEN.sub(
-            lambda inner: inner[0] if inner[0].isspace() else shown(inner), token["quoted"]
-        )
+        if token[0] == '"':
+            is_quoted = not is_quoted
+            return ""
+        return token[0] if is_quoted else " "
 
     return joined_surrogates(ANDROID_TOKEN.sub(shown, text))
 

@@ -9,7 +9,14 @@ from transduce.system.errors import UserError
 from transduce.text.formats import MESSAGE, CorpusFile, DocumentFile, TextPair
 from transduce.text.languages import language_name, nearest_code
 from transduce.text.plain import BYTE_ORDER_MARK, display_name, read_pieces
-from transduce.wings.documents.document import Document, Edit, Slot, decode, decode_pieces
+from transduce.wings.documents.document import (
+    Document,
+    Edit,
+    LineCounter,
+    Slot,
+    decode,
+    decode_pieces,
+)
 from transduce.wings.documents.icu import branched
 from transduce.wings.documents.keyed import is_readable
 
@@ -20,24 +27,29 @@ TARGET_COLUMNS = ("target", "tgt", "translation")
 
 
 class _Cell(NamedTuple):
-    text: str
+    raw: str  # with quotation marks
     begin: int
-    end: int
     line: int
-    is_quoted: bool
+
+    @property
+    def text(self) -> str:
+        return self.raw[1:-1].replace('""', '"') if self.raw.startswith('"') else self.raw
+
+    @property
+    def end(self) -> int:
+        return self.begin + len(self.raw)
 
 
 class _Table:
     """The rows of a table and the places of its columns. Raises UserError if no column is the source."""
 
     def __init__(self, content: str, name: str, languages: tuple[str, str]) -> None:
-        self._content = content
-        self._name = name
-        first = content.lstrip(BYTE_ORDER_MARK).partition("\n")[0]
+        first = content.partition("\n")[0]
         self.separator = max(CSV_SEPARATORS, key=first.count)
-        self.rows = self._rows()
+        self.rows = _rows(content, name, self.separator)
         self.header = next(self.rows, [])
         self.names = [cell.text.strip() for cell in self.header]
+        self._name = name
         self.source = self._column(languages[0], SOURCE_COLUMNS)
         self.target = self._column(languages[1], TARGET_COLUMNS)
         if self.source == len(self.names):
@@ -45,12 +57,10 @@ class _Table:
 
     def _column(self, language: str, others: Sequence[str]) -> int:
         """The index of the column for a language; behind the last column if there is none."""
+        nearest = nearest_code(language, filter(None, self.names)) or language
         folded = [name.casefold() for name in self.names]
-        nearest = nearest_code(language, filter(None, self.names)) or ""
-        for wanted in filter(None, (nearest, language_name(language), *others)):
-            if wanted.casefold() in folded:
-                return folded.index(wanted.casefold())
-        return len(folded)
+        wanted = [nearest.casefold(), language_name(language).casefold(), *others]
+        return next((folded.index(each) for each in wanted if each in folded), len(folded))
 
     def lacks(self, language: str) -> UserError:
         """The error for a missing column."""
@@ -60,34 +70,29 @@ class _Table:
             "target.",
         )
 
-    def _rows(self) -> Iterator[list[_Cell]]:
-        """The rows that are not empty. Raises UserError for a quotation mark or a separator too many."""
-        pattern = re.compile(rf'"(?P<quoted>(?:[^"]|"")*+)"|[^\r\n{self.separator}]*+')
-        row = list[_Cell]()
-        at = len(self._content) - len(self._content.lstrip(BYTE_ORDER_MARK))
-        line = 1
-        width = 0
-        while at <= len(self._content):
-            cell = pattern.match(self._content, at)
-            assert cell is not None
-            quoted = cell["quoted"]
-            text = cell.group() if quoted is None else quoted.replace('""', '"')
-            row.append(_Cell(text, *cell.span(), line, quoted is not None))
-            line += cell.group().count("\n")
-            at = cell.end() + 1
-            following = self._content[at - 1 : at]
-            width = width or (len(row) if following in "\r\n" else 0)
-            is_whole = quoted is not None or not text.startswith('"')
-            if not is_whole or following not in f"\r\n{self.separator}" or 0 < width < len(row):
-                raise UserError(
-                    f"{self._name}:{row[0].line}: this row has text beside quotation marks, or too many columns.",
-                    'Put a text with a separator or a quotation mark in quotes, and double the mark: "a ""b""".',
-                )
-            if following != self.separator:
-                if len(row) > 1 or row[0].begin < row[0].end:
-                    yield row
-                row = []
-                line += following == "\n"
+
+def _rows(content: str, name: str, separator: str) -> Iterator[list[_Cell]]:
+    """The rows that are not empty. Raises UserError for a quotation mark or a separator too many."""
+    pattern = re.compile(rf'(?:"(?:[^"]|"")*+"|(?!")[^\r\n{separator}]*+)(?=[\r\n{separator}]|\Z)')
+    row = list[_Cell]()
+    at = len(content) - len(content.lstrip(BYTE_ORDER_MARK))
+    lines = LineCounter(content)
+    width = 0
+    while at <= len(content):
+        line = lines.line(at)
+        cell = pattern.match(content, at)
+        if cell is None or 0 < width == len(row):
+            raise UserError(
+                f"{name}:{line}: this row has text beside quotation marks, or too many columns.",
+                'Put a text with a separator or a quotation mark in quotes, and double the mark: "a ""b""".',
+            )
+        row.append(_Cell(cell.group(), at, line))
+        at = cell.end() + 1
+        if not content.startswith(separator, at - 1):
+            if len(row) > 1 or row[0].raw:
+                width = width or len(row)
+                yield row
+            row = []
 
 
 def read_csv(file: DocumentFile) -> Document:
@@ -97,25 +102,23 @@ def read_csv(file: DocumentFile) -> Document:
     """
     content, codec = decode(file.content, file.name)
     table = _Table(content, file.name, (file.source, file.target))
-    is_new = table.target == len(table.names)
     slots = list[Slot]()
     added = list[Edit]()
-    if is_new:
+    if table.target == len(table.names):
         end = table.header[-1].end
         added.append(Edit(end, end, f"{table.separator}{file.target}"))
     for row in table.rows:
-        cell = row[table.source] if table.source < len(row) else row[0]
-        missing = table.separator * (table.target - len(row) + 1)
+        missing = table.separator * (table.target + 1 - len(row))
         end = row[-1].end
-        place = row[table.target] if not missing else _Cell("", end, end, 0, cell.is_quoted)
-        is_spoken = table.source < len(row) and is_readable(cell.text)
-        if is_spoken and (file.redo or not place.text.strip()):
-            is_quoted = cell.is_quoted or place.is_quoted
+        *_, place = [*row, _Cell("", end, 0)] if missing else row[: table.target + 1]
+        cell = row[table.source] if table.source < len(row) else _Cell("", end, 0)
+        if is_readable(cell.text) and (file.redo or not place.text.strip()):
+            is_quoted = '"' in (cell.raw[:1], place.raw[:1])
             write = partial(_written, missing, table.separator, is_quoted)
             span = (cell.line, place.begin, place.end, write, MESSAGE)
             branches = branched(cell.text, file.target)
             slots.append(Slot(cell.text, place.text, *span, branched=branches))
-        elif is_new:
+        elif added:
             added.append(Edit(end, end, missing))
     return Document(file.name, content, codec, tuple(slots), tuple(added))
 

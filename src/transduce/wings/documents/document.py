@@ -194,6 +194,21 @@ def _translation(slot: Slot, rest: Iterator[str]) -> str:
     return slot.branched.write(its) if slot.branched else its[0]
 
 
+class LineCounter:
+    """Finds the line numbers of indices in ascending order."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._counted = 0
+        self._line = 1
+
+    def line(self, index: int) -> int:
+        """The number, from 1, of the line that has the character at an index."""
+        self._line += self._text.count("\n", self._counted, index)
+        self._counted = index
+        return self._line
+
+
 def without_kept_marks(translation: str) -> str:
     """Remove the tags KEPT_WORD and KEPT_OBJECT."""
     for mark in (*KEPT_WORD, *KEPT_OBJECT):

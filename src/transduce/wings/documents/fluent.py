@@ -7,7 +7,7 @@ from functools import partial
 from transduce.system.errors import UserError
 from transduce.text.formats import DocumentFile
 from transduce.wings.documents.document import decode
-from transduce.wings.documents.keyed import OTHER, Form, KeyedFile, Message, Plural
+from transduce.wings.documents.keyed import Form, KeyedFile, Message
 from transduce.wings.documents.plurals import CLDR_ORDER
 from transduce.wings.documents.xml import indentation
 
@@ -22,12 +22,13 @@ FLUENT_JUNK = re.compile(r"(?m)^(?![#}\[*\s\ufeff]|-?[A-Za-z][\w-]*[ ]*=)[^\r\n]
 FLUENT_TOKEN = re.compile(
     r'"(?:[^"\\\r\n]|\\.)*+"|[{}]|\r?\n(?:[ ]*\r?\n)*+(?P<indent>[ ]*+)(?=(?P<sign>[^\r\n]?))'
 )
-PLACEABLE = r'\{(?:[^{}"]|"(?:[^"\\\r\n]|\\.)*+")*+\}'
+# A selector has the sign >.
+PLACEABLE = r'\{(?:[^{}">]|"(?:[^"\\\r\n]|\\.)*+")*+\}'
 # What a text can have only in quotes: braces, and some characters at the beginning of a line.
 FLUENT_SPECIAL = re.compile(rf"(?m)(?P<placeable>{PLACEABLE})|[{{}}]|^[\[*. ]")
 SELECTOR = re.compile(r"\{[^{}\n]*?->[ ]*(?=\r?\n)")
+SELECTOR_END = re.compile(r"\s*\}\s*\Z")
 VARIANT = re.compile(r"\s*(?P<item>\*?\[\s*(?P<key>[\w.-]+)\s*\][ ]*(?:\r?\n[ ]*)?)")
-MAX_SELECTOR_LEVELS = 3
 
 
 def read_fluent(file: DocumentFile) -> KeyedFile:
@@ -43,7 +44,7 @@ def read_fluent(file: DocumentFile) -> KeyedFile:
         raise UserError(
             f"{file.name}:{line}: expected a message such as `key = text`, found {junk[0][:30]!r}."
         )
-    messages = list[Message | Plural]()
+    messages = list[Message]()
     name = ""
     at = 0
     while head := FLUENT_HEAD.search(content, at):
@@ -51,9 +52,8 @@ def read_fluent(file: DocumentFile) -> KeyedFile:
         at = _end(content, head.end(), is_variant=False)
         attribute = head["attribute"] or ""
         if not (attribute and (name.startswith("-") or attribute.endswith("key"))):
-            key = f"{name}{attribute}"
-            messages += _messages(content, key, (head.end(), at), MAX_SELECTOR_LEVELS)
-    return KeyedFile(content, codec, messages)
+            messages += _messages(content, f"{name}{attribute}", head.end(), at)
+    return KeyedFile(content, codec, messages, min_forms=1)
 
 
 def _end(content: str, at: int, *, is_variant: bool) -> int:
@@ -69,47 +69,38 @@ def _end(content: str, at: int, *, is_variant: bool) -> int:
     return len(content)
 
 
-def _messages(
-    content: str, key: str, span: tuple[int, int], levels: int
-) -> Iterator[Message | Plural]:
-    """The messages of a pattern, with selectors up to `levels` deep."""
-    begin = span[0]
-    raw = content[begin : span[1]].rstrip()
-    selector = SELECTOR.match(raw)
-    if selector is None and not {*"{}"} & {*re.sub(PLACEABLE, "", raw)}:
+def _messages(content: str, key: str, begin: int, end: int) -> Iterator[Message]:
+    """The messages of a pattern: one, or those of the variants of a selector."""
+    selector = SELECTOR.match(content, begin, end)
+    if selector is None:
+        yield from _texts(content, key, begin, end)
+        return
+    at = selector.end()
+    variants = list[tuple[re.Match[str], int]]()
+    while variant := VARIANT.match(content, at):
+        at = _end(content, variant.end(), is_variant=True)
+        variants.append((variant, at))
+    if not SELECTOR_END.match(content, at, end):
+        return  # a text follows
+    names = {variant["key"] for variant, _ in variants}
+    is_plural = len(names) > 1 and all(each in CLDR_ORDER or each.isdecimal() for each in names)
+    for variant, last in variants:
+        name = variant["key"]
+        first = variant.start("item")
+        for message in _texts(content, f"{key} {name}", variant.end(), last):
+            edges = (first, message.end, (first, variant.end("key")), indentation(content, first))
+            form = Form(key, name, *edges, "ordinal" in selector.group(), " [")
+            yield message._replace(form=form if is_plural and name in CLDR_ORDER else None)
+
+
+def _texts(content: str, key: str, begin: int, end: int) -> Iterator[Message]:
+    """The message of a pattern without selectors."""
+    raw = content[begin:end].rstrip()
+    if not {*"{}"} & {*re.sub(PLACEABLE, "", raw)}:
         indent = re.search(r"\r?\n[ ]+", raw)
         write = partial(_pattern, indent.group() if indent else "\n    ")
         text = re.sub(r"\r?\n[ ]*", "\n", raw)
         yield Message(key, text, begin, begin + len(raw), write)
-    if selector is None or not levels:
-        return
-    at = begin + selector.end()
-    variants = list[tuple[re.Match[str], list[Message | Plural]]]()
-    while variant := VARIANT.match(content, at):
-        at = _end(content, variant.end(), is_variant=True)
-        inner = f"{key} {variant['key']}"
-        its = list(_messages(content, inner, (variant.end(), at), levels - 1))
-        variants.append((variant, its))
-    if not re.compile(r"\s*\}\Z").match(content, at, begin + len(raw)):
-        return  # a text follows
-    is_plural = all(_is_category(variant["key"]) for variant, _ in variants)
-    forms = dict[str, Form]()
-    for variant, its in variants:
-        category = variant["key"]
-        if is_plural and category in CLDR_ORDER and len(its) == 1 and isinstance(its[0], Message):
-            edges = (variant.start("item"), its[0].end, variant.span("key"))
-            forms[category] = Form(its[0], *edges)
-        else:
-            yield from its
-    if OTHER in forms and len(variants) > 1:
-        separator = indentation(content, forms[OTHER].begin)
-        yield Plural(forms, separator, "ordinal" in selector.group())
-    else:
-        yield from (form.message for form in forms.values())
-
-
-def _is_category(key: str) -> bool:
-    return key in CLDR_ORDER or key.isdecimal()
 
 
 def _pattern(line_break: str, translation: str) -> str:

@@ -1,40 +1,36 @@
-"""Reads JSON into nodes that know their places in the file."""
+"""Reads JSON with the places of its values in the file."""
 
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any, NamedTuple
 
 from transduce.system.errors import UserError
 from transduce.text.formats import DocumentFile
 from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.wings.documents.document import decode
 from transduce.wings.documents.keyed import Message
-from transduce.wings.documents.xml import indentation
 
-JSON_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]]|[^\s{}\[\]",:]++')
+# What stands before the value of a member of an object, or before an item of an array.
+MEMBER = re.compile(r'[\s,]*+(?:(?P<key>"(?:[^"\\]++|\\.)*+")\s*:\s*)?')
+JSON_DECODER = json.JSONDecoder()
+MAX_JSON_LEVELS = 20  # deeper texts are not read
 
 
-@dataclass(slots=True)
-class Node:
-    """A string, an object or an array. Empty strings, numbers and the like have no nodes."""
+class Member(NamedTuple):
+    """A member of an object or an item of an array."""
 
+    path: str  # stands for the keys that lead to the value; ends in the last key
+    name: str  # the key, or the number of the item
+    key: tuple[int, int]  # the span of the key, with its quotes
+    value: Any
     begin: int
     end: int
-    path: str = ""  # stands for the keys that lead to the node; ends in the last key
-    key: tuple[int, int] = (0, 0)  # the span of the last key, with its quotes
-    text: str | None = None  # the value of a string
-    is_array: bool = False
-    # Of an object or an array, by key or index.
-    children: dict[str, "Node"] = field(default_factory=dict)
 
-    def at(self, *path: str) -> "Node | None":
-        """The node to which a path of keys leads."""
-        node: Node | None = self
-        for key in path:
-            node = node.children.get(key) if node else None
-        return node
+    @property
+    def is_text(self) -> bool:
+        return isinstance(self.value, str)
 
 
 class JsonFile:
@@ -43,54 +39,43 @@ class JsonFile:
     def __init__(self, file: DocumentFile) -> None:
         self.content, self.codec = decode(file.content, file.name)
         try:
-            parsed = json.loads(self.content.removeprefix(BYTE_ORDER_MARK))
+            self.root: Any = json.loads(self.content.removeprefix(BYTE_ORDER_MARK))
         except (ValueError, RecursionError) as error:
             place = getattr(error, "pos", 0)
             line = self.content.count("\n", 0, place) + 1
             raise UserError(f"{file.name}:{line}: not valid JSON: {error}.") from None
-        if not isinstance(parsed, dict):
+        if not isinstance(self.root, dict):
             raise not_texts(file.name)
         # Some programs write only ASCII.
         is_ascii = self.content.isascii() and "\\u" in self.content
         # Makes a string with quotes.
         self.quoted: Callable[[str], str] = partial(json.dumps, ensure_ascii=is_ascii)
-        self.num_values = 0  # numbers and the like
-        self.nodes = list[Node]()  # in file order
-        self._parse()
 
-    def _parse(self) -> None:
-        opened = [Node(0, 0, is_array=True)]
-        key: re.Match[str] | None = None
-        for token in JSON_TOKEN.finditer(self.content):
-            sign = token.group()[0]
-            parent = opened[-1]
-            if sign in "}]":
-                opened.pop().end = token.end()
-            elif not parent.is_array and key is None:
-                key = token
-            elif sign not in '{["' or token.group() == '""':
-                key = None
-                self.num_values += sign != '"'
+    def members(self, parent: Member | None = None) -> Iterator[Member]:
+        """The members of an object, or the items of an array; without an argument, of the outermost object."""
+        path = f"{hash(parent.path)} " if parent else ""  # the whole path could be long
+        at = (parent.begin if parent else self.content.index("{")) + 1
+        number = 0
+        while (place := MEMBER.match(self.content, at)) and self.content[place.end()] not in "]}":
+            begin = place.end()
+            value, at = JSON_DECODER.raw_decode(self.content, begin)
+            name = json.loads(place["key"]) if place["key"] else f"{number}"
+            yield Member(f"{path}{name}", name, place.span("key"), value, begin, at)
+            number += 1
+
+    def leaves(
+        self, parent: Member | None = None, levels: int = MAX_JSON_LEVELS
+    ) -> Iterator[Member]:
+        """The members at any level that are neither objects nor arrays."""
+        for member in self.members(parent):
+            if isinstance(member.value, dict | list) and levels:
+                yield from self.leaves(member, levels - 1)
             else:
-                name = _value(key.group()) if key else f"{len(parent.children)}"
-                span = key.span() if key else (0, 0)
-                path = f"{hash(parent.path)} {name}"  # the whole path could be long
-                node = Node(*token.span(), path, span, is_array=sign == "[")
-                key = None
-                parent.children[name] = node
-                self.nodes.append(node)
-                if sign == '"':
-                    node.text = _value(token.group())
-                else:
-                    opened.append(node)
+                yield member
 
-    def message(self, node: Node) -> Message:
+    def message(self, member: Member) -> Message:
         """The message of a string."""
-        return Message(node.path, node.text or "", node.begin, node.end, self.quoted)
-
-    def before(self, place: int) -> str:
-        """The line break and the blanks before a place."""
-        return indentation(self.content, place)
+        return Message(member.path, member.value, member.begin, member.end, self.quoted)
 
 
 def not_texts(name: str) -> UserError:
@@ -100,8 +85,3 @@ def not_texts(name: str) -> UserError:
         "A .json file of texts is an object whose values are strings or such objects, as for i18next, or Chrome's "
         "messages.json. Rename a file of pairs to .jsonl.",
     )
-
-
-def _value(string: str) -> str:
-    text: str = json.loads(string) if "\\" in string else string[1:-1]
-    return text

@@ -1,18 +1,32 @@
 """Files with the texts of one language by keys, such as Android's `strings.xml`: what all their readers share."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 
 from transduce.inline.placeholders import intact
 from transduce.text.formats import MESSAGE, TextKind
 from transduce.text.jsonl import LONE_SURROGATE
-from transduce.wings.documents.document import Document, Edit, Slot
+from transduce.wings.documents.document import Document, Edit, LineCounter, Slot
 from transduce.wings.documents.icu import branched
 from transduce.wings.documents.plurals import CLDR_ORDER, categories
 
-DEFAULT_MARK = "*"  # before a form in Fluent
 OTHER = "other"  # the category of a plural that every language has
+
+
+class Form(NamedTuple):
+    """The category of a message in a plural, and the places of the message's item and of the category's name."""
+
+    plural: str  # the same for all forms of a plural
+    category: str  # such as "one"; a plural has no other words
+    begin: int
+    end: int
+    name: tuple[int, int]
+    separator: str  # characters between two forms
+    ordinal: bool = False
+    before_name: str = ""  # characters before the name of another category
 
 
 class Message(NamedTuple):
@@ -24,92 +38,67 @@ class Message(NamedTuple):
     end: int
     write: Callable[[str], str]  # converts a translation to the syntax of the file
     kind: TextKind = MESSAGE
+    form: Form | None = None
+    line: int = 0
 
     def slot(self, text: str, target: str) -> Slot:
         """The slot in which the translation of a text takes the place of this message's text."""
         branches = None if self.kind.markup else branched(text, target)
-        place = (self.begin, self.end, self.write, self.kind)
-        return Slot(text, self.text, 0, *place, branched=branches)
-
-
-class Form(NamedTuple):
-    """A plural form: its message, the span of its item in the file, and the span of the category's name."""
-
-    message: Message
-    begin: int
-    end: int
-    category: tuple[int, int]
-
-
-class Plural(NamedTuple):
-    """The forms of a message by the categories of plurals, such as "one" and "other"."""
-
-    forms: dict[str, Form]
-    separator: str  # characters between two forms
-    ordinal: bool = False
-
-    def slots(self, content: str, target: str) -> Iterator[Slot]:
-        """The slots of the forms, and of forms that only the target language has; these come before "other"."""
-        texts = {category: form.message.text for category, form in self.forms.items()}
-        message, begin, end, name = self.forms[OTHER]
-        for category, text in in_categories(texts, target, ordinal=self.ordinal).items():
-            if category in self.forms:
-                yield self.forms[category].message.slot(text, target)
-                continue
-            head = content[begin : name[0]]
-            head = f" {head[1:]}" if head.startswith(DEFAULT_MARK) else head
-            before = f"{head}{category}{content[name[1] : message.begin]}"
-
-            def write(translation: str, before: str = before) -> str:
-                after = f"{content[message.end : end]}{self.separator}"
-                return f"{before}{message.write(translation)}{after}"
-
-            slot = message.slot(text, target)
-            yield slot._replace(present="", begin=begin, end=begin, write=write)
+        place = (self.line, self.begin, self.end, self.write, self.kind)
+        return Slot(text, self.text, *place, branched=branches)
 
 
 class KeyedFile(NamedTuple):
-    """The content of a file and its messages."""
+    """The content of a file and its messages, in file order."""
 
     content: str
     codec: str
-    messages: Sequence[Message | Plural]
+    messages: Iterable[Message]
     completions: tuple[Edit, ...] = ()  # made if any message gets a translation
+    min_forms: int = 2  # messages with fewer forms are no plural
+
+    def numbered(self) -> Iterator[Message]:
+        """The messages with their lines."""
+        lines = LineCounter(self.content)
+        for message in self.messages:
+            yield message._replace(line=lines.line(message.begin))
 
     def document(self, name: str, target: str) -> Document:
         """A document of the messages that are neither blank nor damaged."""
         slots = list[Slot]()
-        for message in self.messages:
-            if isinstance(message, Plural):
-                slots += message.slots(self.content, target)
+        plurals: dict[str, dict[str, Message]] = {}
+        for message in self.numbered():
+            if message.form:
+                forms = plurals.setdefault(message.form.plural, {})
+                forms[message.form.category] = message
             else:
                 slots.append(message.slot(message.text, target))
-        spoken = sorted((slot for slot in slots if is_readable(slot.text)), key=_begin)
-        for number, line in enumerate(self.lines(spoken)):
-            spoken[number] = spoken[number]._replace(line=line)
+        for forms in plurals.values():
+            slots += self._forms(forms, target)
+        spoken = sorted((slot for slot in slots if is_readable(slot.text)), key=attrgetter("begin"))
         return Document(name, self.content, self.codec, tuple(spoken), self.completions)
 
-    def single_messages(self) -> list[Message]:
-        """The messages and plural forms that are neither blank nor damaged, in file order."""
-        single = list[Message]()
-        for message in self.messages:
-            if isinstance(message, Plural):
-                single += [form.message for form in message.forms.values()]
+    def _forms(self, forms: dict[str, Message], target: str) -> Iterator[Slot]:
+        """The slots of the forms, and of forms that only the target language has; these come before "other"."""
+        texts = {category: message.text for category, message in forms.items()}
+        ordinal = any(message.form and message.form.ordinal for message in forms.values())
+        if OTHER in forms and len(forms) >= self.min_forms and forms.keys() <= {*CLDR_ORDER}:
+            texts = in_categories(texts, target, ordinal=ordinal)
+        for category, text in texts.items():
+            if category in forms:
+                yield forms[category].slot(text, target)
             else:
-                single.append(message)
-        last = {
-            each.key: each for each in single if is_readable(each.text)
-        }  # a key may be repeated
-        return sorted(last.values(), key=_begin)
+                yield self._added(forms[OTHER], category).slot(text, target)._replace(present="")
 
-    def lines(self, places: Sequence[Message | Slot]) -> Iterator[int]:
-        """The line numbers, from 1, of messages or slots in file order."""
-        line = 1
-        counted = 0
-        for place in places:
-            line += self.content.count("\n", counted, place.begin)
-            counted = place.begin
-            yield line
+    def _added(self, other: Message, category: str) -> Message:
+        """The message of a new form before the form "other"."""
+        form = other.form
+        assert form is not None
+        head = f"{self.content[form.begin : form.name[0]]}{form.before_name}{category}"
+        before = f"{head}{self.content[form.name[1] : other.begin]}"
+        after = f"{self.content[other.end : form.end]}{form.separator}"
+        write = partial(_around, before, other.write, after)
+        return other._replace(begin=form.begin, end=form.begin, write=write)
 
 
 def in_categories(texts: Mapping[str, str], language: str, *, ordinal: bool) -> dict[str, str]:
@@ -144,5 +133,5 @@ def joined_surrogates(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
-def _begin(place: Message | Slot) -> int:
-    return place.begin
+def _around(before: str, write: Callable[[str], str], after: str, translation: str) -> str:
+    return f"{before}{write(translation)}{after}"

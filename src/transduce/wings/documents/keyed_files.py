@@ -15,7 +15,7 @@ from transduce.wings.documents.document import Document
 from transduce.wings.documents.fluent import read_fluent
 from transduce.wings.documents.json_messages import read_arb, read_json
 from transduce.wings.documents.key_values import read_properties, read_strings
-from transduce.wings.documents.keyed import KeyedFile, Message
+from transduce.wings.documents.keyed import KeyedFile, Message, is_readable
 from transduce.wings.documents.rails_yaml import read_rails
 from transduce.wings.documents.resx import read_resx
 
@@ -40,17 +40,21 @@ def read_keyed(file: DocumentFile) -> Document:
 
 def read_keyed_pairs(source: str, target: str) -> Iterator[TextPair]:
     """Pairs of the texts that have the same key in two files; raises UserError if no key is in both files."""
-    spoken, written = (
-        _read(DocumentFile(b"".join(read_pieces(file)), display_name(file), "", ""))
+    messages, translations = (
+        # a key may be repeated
+        {
+            message.key: message
+            for message in _read(
+                DocumentFile(b"".join(read_pieces(file)), display_name(file), "", "")
+            ).numbered()
+            if is_readable(message.text)
+        }
         for file in (source, target)
     )
-    messages = spoken.single_messages()
-    translations = {message.key: message for message in written.single_messages()}
-    lines = spoken.lines(messages)
     pairs = [
-        (_shown(message), _shown(translations[message.key]), line)
-        for message, line in zip(messages, lines, strict=True)
-        if message.key in translations
+        (_shown(message), _shown(translations[key]), message.line)
+        for key, message in messages.items()
+        if key in translations
     ]
     if messages and translations and not pairs:
         raise UserError(

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from functools import partial
+from operator import attrgetter
 
 from transduce.inline.markup import attribute
 from transduce.system.errors import UserError
 from transduce.text.formats import MARKUP_TEXT, DocumentFile
 from transduce.text.plain import suffixes
-from transduce.wings.documents.document import Document, decode
+from transduce.wings.documents.document import Document, LineCounter
 from transduce.wings.documents.subtitles import Cue, cue_slot, read_cues, seconds
 from transduce.wings.documents.xml import UnitReader, as_content, decode_xml
 
@@ -28,16 +29,12 @@ TTML_OFFSET = re.compile(r"([\d.]+)(h|ms|m|s)")
 OFFSET_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
-class _Subtitles(NamedTuple):
-    content: str
-    codec: str
-    cues: list[Cue]
-
-
 def read_other_subtitles(file: DocumentFile) -> Document:
     """The texts of the subtitles, without comments, drawings and the styles around a text."""
-    content, codec, cues = READERS_OF_SUBTITLES[suffixes(file.name)[0]](file.content, file.name)
-    return Document(file.name, content, codec, tuple(cue.slot for cue in cues))
+    text, codec = decode_xml(file.content, file.name)
+    read = READERS_OF_SUBTITLES[suffixes(file.name)[0]]
+    slots = tuple(cue.slot for cue in read(text, file.content, file.name))
+    return Document(file.name, text, codec, slots)
 
 
 def cues_of(content: bytes, name: str) -> list[Cue]:
@@ -45,77 +42,53 @@ def cues_of(content: bytes, name: str) -> list[Cue]:
     read = READERS_OF_SUBTITLES.get(suffixes(name)[0])
     if read is None:
         return read_cues(content, name)
-    return sorted(read(content, name).cues, key=lambda cue: cue.begin)
+    return sorted(read(decode_xml(content, name)[0], content, name), key=attrgetter("begin"))
 
 
-def _read_ass(content: bytes, name: str) -> _Subtitles:
-    text, codec = decode(content, name)
+def _read_ass(text: str, _content: bytes, name: str) -> Iterator[Cue]:
     if "[Events]" not in text:
         raise UserError(f"{name} is not a file of Aegisub: it has no section [Events].")
-    return _Subtitles(text, codec, list(_ass_cues(text)))
-
-
-def _ass_cues(content: str) -> Iterator[Cue]:
+    lines = LineCounter(text)
     columns = list[str]()
-    line = 1
-    counted = 0
-    for event in ASS_LINE.finditer(content):
+    for event in ASS_LINE.finditer(text):
+        fields = event["fields"].split(",", len(columns) - 1)
         if event["name"] == "Format":
-            columns = [column.strip() for column in event["fields"].split(",")]
-            continue
-        *fields, shown = event["fields"].split(",", max(0, len(columns) - 1))
-        text = ASS_TEXT.fullmatch(shown)
-        if (
-            len(fields) < len(columns) - 1
-            or not text
-            or ASS_DRAWING.search(shown)
-            or not text["text"]
-        ):
-            continue
-        begin = event.end() - len(shown) + text.start("text")
-        line += content.count("\n", counted, begin)
-        counted = begin
-        times = dict(zip(columns, fields, strict=False))
-        slot = cue_slot(text["text"], line, begin, ASS_LINE_BREAK, r"\N")
-        yield Cue(seconds(times.get("Start", "")), seconds(times.get("End", "")), slot)
+            columns = list(map(str.strip, event["fields"].split(",")))
+        elif len(fields) == len(columns) and not ASS_DRAWING.search(fields[-1]):
+            shown = ASS_TEXT.fullmatch(fields[-1])
+            if shown and shown["text"]:
+                begin = event.end() - len(fields[-1]) + shown.start("text")
+                slot = cue_slot(shown["text"], lines.line(begin), begin, ASS_LINE_BREAK, r"\N")
+                times = dict(zip(columns, fields, strict=True))
+                yield Cue(seconds(times.get("Start", "")), seconds(times.get("End", "")), slot)
 
 
-def _read_sbv(content: bytes, name: str) -> _Subtitles:
-    text, codec = decode(content, name)
-    cues = list[Cue]()
-    line = 1
-    counted = 0
+def _read_sbv(text: str, _content: bytes, _name: str) -> Iterator[Cue]:
+    lines = LineCounter(text)
     for cue in SBV_CUE.finditer(text):
         begin = cue.start("text")
-        line += text.count("\n", counted, begin)
-        counted = begin
         if shown := cue["text"].rstrip():
-            slot = cue_slot(shown, line, begin)
-            cues.append(Cue(seconds(cue["begin"]), seconds(cue["end"]), slot))
-    return _Subtitles(text, codec, cues)
+            slot = cue_slot(shown, lines.line(begin), begin)
+            yield Cue(seconds(cue["begin"]), seconds(cue["end"]), slot)
 
 
-def _read_ttml(content: bytes, name: str) -> _Subtitles:
-    text, codec = decode_xml(content, name)
-    cues = list[Cue]()
+def _read_ttml(_text: str, content: bytes, name: str) -> Iterator[Cue]:
     for unit in UnitReader(name, "tt", ("p",), 0, lambda *_: None).read([content]):
         inner = unit.content.decode()[len(unit.opening) :]
         shown = inner.strip()
-        if not shown:
-            continue
-        first = unit.begin + len(unit.opening) + len(inner) - len(inner.lstrip())
-        on_one_line = re.sub(r"\s*\n\s*", " ", shown)
-        slot = cue_slot(on_one_line, unit.line, first, TTML_LINE_BREAK, "<br/>")
-        write = _ttml_writer(slot.write)
-        begin = _ttml_seconds(unit.opening, "begin")
-        end = _ttml_seconds(unit.opening, "end") or begin + _ttml_seconds(unit.opening, "dur")
-        slot = slot._replace(end=first + len(shown), write=write, kind=MARKUP_TEXT)
-        cues.append(Cue(begin, end, slot))
-    return _Subtitles(text, codec, cues)
+        if shown:
+            first = unit.begin + len(unit.opening) + inner.index(shown)
+            on_one_line = re.sub(r"\s*\n\s*", " ", shown)
+            slot = cue_slot(on_one_line, unit.line, first, TTML_LINE_BREAK, "<br/>")
+            write = partial(_ttml_content, slot.write)
+            begin = _ttml_seconds(unit.opening, "begin")
+            end = _ttml_seconds(unit.opening, "end") or begin + _ttml_seconds(unit.opening, "dur")
+            slot = slot._replace(end=first + len(shown), write=write, kind=MARKUP_TEXT)
+            yield Cue(begin, end, slot)
 
 
-def _ttml_writer(write: Callable[[str], str]) -> Callable[[str], str]:
-    return lambda translation: as_content(write(translation), "")
+def _ttml_content(write: Callable[[str], str], translation: str) -> str:
+    return as_content(write(translation), "")
 
 
 def _ttml_seconds(tag: str, name: str) -> float:

@@ -1,15 +1,18 @@
 """Reads the .yml files of Ruby on Rails, whose root key is the language. PyYAML finds the places of the texts."""
 
-import json
 import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from transduce.system.errors import UserError, needing
 from transduce.text.formats import DocumentFile
 from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.wings.documents.document import Edit, check_language, decode, spoken_language
-from transduce.wings.documents.keyed import OTHER, Form, KeyedFile, Message, Plural
+from transduce.wings.documents.keyed import Form, KeyedFile, Message
 from transduce.wings.documents.plurals import CLDR_ORDER
 from transduce.wings.documents.xml import indentation
 
@@ -17,35 +20,47 @@ from transduce.wings.documents.xml import indentation
 YAML_PROPERTIES = re.compile(r"(?:[&!]\S*+\s++)*+")
 YAML_STRING_TAG = "tag:yaml.org,2002:str"
 BLOCK_STYLES = ("|", ">")
-# A list of Ruby's symbols, which PyYAML refuses. As tags they have the same length.
-RUBY_SYMBOLS = re.compile(r"(?m)^\s*[\w-]+:\s*\[\s*:\w+(?:\s*,\s*:\w+)*\s*\]\s*$")
-RUBY_SYMBOL = re.compile(r":(?=\w)")
-# Characters that only a text in double quotes may have, as an escape.
-YAML_ESCAPED = re.compile(
-    "[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-)
-# The beginning of a block, up to the first character of its text.
-YAML_BLOCK = re.compile(r"[^\r\n]*(?P<end>\r?\n)(?:[ \t]*\r?\n)*(?P<indent>[ ]*)")
-# A text that a block can't express.
-NOT_IN_BLOCK = re.compile(r"(?:\A|\n)[ \t]|\A\n|\A\Z")
+# Names of PyYAML's classes.
+MAPPING = "MappingStartEvent"
+SCALAR = "ScalarEvent"
+# A list of Ruby's symbols, which PyYAML refuses.
+RUBY_SYMBOLS = re.compile(r"(?m)\[[ \t]*:\w+(?:[ \t]*,[ \t]*:\w+)*[ \t]*\]$")
+RUBY_SYMBOL = re.compile(r":\w")
+# The line break and the blanks before the first line of a block.
+BLOCK_INDENTATION = re.compile(r"\r?\n[ ]*(?=\S)")
+# A text that has such characters needs double quotes.
+NOT_IN_STYLES = re.compile("\\A\\s|[\x85\u2028\u2029]")
 
 
 def read_rails(file: DocumentFile) -> KeyedFile:
     """The texts under the language, which becomes the target language. Raises UserError for other YAML."""
     content, codec = decode(file.content, file.name)
     yaml = _Yaml(content)
-    root = yaml.root(file.name)
-    pairs = root.value if root and root.id == "mapping" else []
-    language = pairs[0][0] if len(pairs) == 1 and pairs[0][1].id == "mapping" else None
-    if language is None or language.id != "scalar" or not spoken_language(language.value):
-        raise UserError(
-            f"{file.name} is not a file of texts of Ruby on Rails: it needs one root key, the language.",
-            "Convert other YAML to .po, for example with yaml2po of the Translate Toolkit.",
-        )
-    check_language(file.name, "from", language.value, file.source)
-    code = yaml.write(file.target.replace("_", "-"), language.style, is_flow=False, raw="")
-    messages = yaml.messages(pairs[0][1])
-    return KeyedFile(content, codec, messages, (Edit(*yaml.span(language), code),))
+    events = yaml.events(file.name)
+    first = list(islice(events, 3))
+    if list(map(_kind, first)) == [MAPPING, SCALAR, MAPPING] and spoken_language(first[1].value):
+        language = first[1]
+        check_language(file.name, "from", language.value, file.source)
+        messages = list(yaml.messages(first[2], events))
+        if list(map(_kind, events)) == ["MappingEndEvent"]:
+            code = yaml.write(language.style, "", "", file.target.replace("_", "-"))
+            return KeyedFile(content, codec, messages, (Edit(*yaml.span(language), code),))
+    raise UserError(
+        f"{file.name} is not a file of texts of Ruby on Rails: it needs one root key, the language.",
+        "Convert other YAML to .po, for example with yaml2po of the Translate Toolkit.",
+    )
+
+
+@dataclass(slots=True)
+class _Collection:
+    """A mapping or a sequence whose end is not yet read."""
+
+    path: str
+    is_mapping: bool
+    is_flow: bool
+    key: Any = None  # the event of the key whose value follows
+    items: int = 0
+    is_plural: bool = False  # whether the first key is a category of plurals
 
 
 class _Yaml:
@@ -55,99 +70,97 @@ class _Yaml:
         with needing("documents", "Reading YAML"):
             import yaml
         self._yaml = yaml
-        self._loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        self._resolver = yaml.resolver.Resolver()
         self._content = content
         self._begin = len(content) - len(content.removeprefix(BYTE_ORDER_MARK))
 
-    def root(self, name: str) -> Any:
-        """The outermost node. Raises UserError for a file that is not YAML."""
-        content = RUBY_SYMBOLS.sub(_as_tags, self._content[self._begin :])
+    def events(self, name: str) -> Iterator[Any]:
+        """The beginnings and ends of the nodes. Raises UserError for a file that is not YAML."""
+        loader = getattr(self._yaml, "CSafeLoader", self._yaml.SafeLoader)
+        content = RUBY_SYMBOLS.sub(lambda symbols: " " * len(symbols[0]), self._content)
         try:
-            return self._yaml.compose(content, Loader=self._loader)
-        except (self._yaml.YAMLError, RecursionError) as error:
+            for event in self._yaml.parse(content[self._begin :], loader):
+                if not _kind(event).startswith(("Stream", "Document")):
+                    yield event
+        except self._yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             place = f"{name}:{mark.line + 1}" if mark else name
             problem = getattr(error, "problem", None) or "a character is not allowed"
             raise UserError(f"{place}: not valid YAML: {problem}.") from None
 
-    def messages(self, root: Any) -> list[Message | Plural]:
-        """The texts of a mapping and of the collections in it."""
-        found = list[Message | Plural]()
-        waiting: list[tuple[str, Any, bool]] = [("", root, False)]  # is_flow: of the parent
-        read = set[int]()  # an alias is the same node
-        while waiting:
-            path, node, is_flow = waiting.pop()
-            if id(node) in read:
-                continue
-            read.add(id(node))
-            if node.id == "scalar":
-                if node.tag == YAML_STRING_TAG and not RUBY_SYMBOL.match(node.value):
-                    found.append(self._message(path, node, is_flow))
-            elif node.id == "sequence":
-                for number, child in enumerate(node.value):
-                    waiting.append((f"{hash(path)} {number}", child, bool(node.flow_style)))
-            elif plural := self._plural(path, node):
-                found.append(plural)
+    def messages(self, root: Any, events: Iterator[Any]) -> Iterator[Message]:
+        """The texts of a mapping that has begun, and of the collections in it."""
+        opened = [_Collection("", is_mapping=True, is_flow=root.flow_style)]
+        while opened:
+            event = next(events)
+            kind = _kind(event)
+            parent = opened[-1]
+            if kind.endswith("EndEvent"):
+                opened.pop()
+            elif parent.is_mapping and parent.key is None:
+                parent.key = event
+                parent.is_plural |= not parent.items and event.value in CLDR_ORDER
             else:
-                for key, child in node.value:
-                    name = key.value if key.id == "scalar" else key.start_mark.index
-                    waiting.append((f"{hash(path)} {name}", child, bool(node.flow_style)))
-        return found
+                name = parent.key.value if parent.key else parent.items
+                path = f"{hash(parent.path)} {name}"
+                if kind == SCALAR:
+                    yield self._message(path, event, parent)
+                elif kind != "AliasEvent":
+                    is_flow = bool(event.flow_style)
+                    opened.append(_Collection(path, kind == MAPPING, is_flow))
+                parent.key = None
+                parent.items += 1
 
-    def _plural(self, path: str, node: Any) -> Plural | None:
-        """The plural of a mapping whose keys are categories, with two or more texts."""
-        forms = dict[str, Form]()
-        for key, value in node.value:
-            if key.value not in CLDR_ORDER or value.tag != YAML_STRING_TAG:
-                return None
-            message = self._message(f"{hash(path)} {key.value}", value, bool(node.flow_style))
-            first, last = self.span(key)
-            quote = 1 if key.style else 0
-            forms[key.value] = Form(message, first, message.end, (first + quote, last - quote))
-        if OTHER not in forms or len(forms) < 2:
-            return None
-        before = indentation(self._content, forms[OTHER].begin)
-        return Plural(forms, ", " if node.flow_style else before)
+    def _message(self, path: str, scalar: Any, parent: _Collection) -> Message:
+        """The message of a scalar, which is blank for other values than texts."""
+        begin, end = self.span(scalar)
+        indent = BLOCK_INDENTATION.search(self._content, begin, end)
+        is_block = scalar.style in BLOCK_STYLES
+        text = scalar.value.rstrip("\n") if is_block else scalar.value
+        last = scalar.value[len(text) :]
+        kind = self._yaml.ScalarNode
+        tag = scalar.tag or self._resolver.resolve(kind, text, scalar.implicit)
+        if tag != YAML_STRING_TAG or RUBY_SYMBOL.match(text):
+            text = ""
+        # In a flow collection, more characters need quotes.
+        style = scalar.style or ('"' if parent.is_flow else None)
+        write = partial(self.write, style, last, indent.group() if is_block and indent else "")
+        message = Message(path, text, begin, end, write)
+        return message._replace(form=self._form(parent, end)) if parent.is_plural else message
 
-    def span(self, node: Any) -> tuple[int, int]:
+    def _form(self, parent: _Collection, end: int) -> Form:
+        begin, last = self.span(parent.key)
+        quote = 1 if parent.key.style else 0
+        separator = ", " if parent.is_flow else indentation(self._content, begin)
+        name = (begin + quote, last - quote)
+        return Form(parent.path, parent.key.value, begin, end, name, separator)
+
+    def span(self, scalar: Any) -> tuple[int, int]:
         """The indices of a scalar, without anchor, tag and the line end of a block."""
-        begin = node.start_mark.index + self._begin
-        properties = YAML_PROPERTIES.match(self._content, begin)
-        begin = properties.end() if properties else begin
-        raw = self._content[begin : node.end_mark.index + self._begin]
-        return begin, begin + len(raw.rstrip() if node.style in BLOCK_STYLES else raw)
+        properties = YAML_PROPERTIES.match(self._content, scalar.start_mark.index + self._begin)
+        begin = properties.end() if properties else 0
+        raw = self._content[begin : scalar.end_mark.index + self._begin]
+        return begin, begin + len(raw.rstrip())
 
-    def _message(self, path: str, node: Any, is_flow: bool) -> Message:
-        begin, end = self.span(node)
-        text = node.value.rstrip("\n") if node.style in BLOCK_STYLES else node.value
-        raw = self._content[begin:end]
-        write = partial(self.write, style=node.style, is_flow=is_flow, raw=raw)
-        return Message(path, text, begin, end, write)
+    def write(self, style: str | None, last: str, indent: str, text: str) -> str:
+        """A scalar in a style, or in quotes if the style can't express the text.
 
-    def write(self, text: str, style: str | None, *, is_flow: bool, raw: str) -> str:
-        """A scalar in the style of `raw`, or in double quotes if this style can't express the text."""
-        if not YAML_ESCAPED.search(text):
-            if style in BLOCK_STYLES and not NOT_IN_BLOCK.search(text):
-                block = YAML_BLOCK.match(raw)
-                assert block is not None
-                gap = block["end"] * (2 if style == ">" else 1) + block["indent"]
-                return block.group() + text.replace("\n", gap)
-            if style == "'" and "\n" not in text:
-                return "'{}'".format(text.replace("'", "''"))
-            if not style and self._is_plain(text, is_flow):
-                return text
-        quoted = json.dumps(text, ensure_ascii=False)
-        return YAML_ESCAPED.sub(lambda sign: f"\\U{ord(sign[0]):08x}", quoted)
-
-    def _is_plain(self, text: str, is_flow: bool) -> bool:
-        """Whether a text without quotes is read as this text."""
-        try:
-            found = self._yaml.load(f"[{text}]" if is_flow else f"- {text}", Loader=self._loader)
-        except self._yaml.YAMLError:
-            return False
-        return bool(found == [text])
+        A block has the line ends `last` and an indentation.
+        """
+        is_block = style in BLOCK_STYLES
+        if NOT_IN_STYLES.search(text) or ("\n" in text and not is_block):
+            style = '"'
+        elif is_block:
+            text += last
+        written: str = self._yaml.safe_dump(
+            [text],
+            default_style=style,
+            allow_unicode=True,
+            width=sys.maxsize,
+            line_break=indent.strip(" ") or "\n",
+        )
+        return re.sub(r"\r?\n  ", indent, written[2:].rstrip())
 
 
-def _as_tags(symbols: re.Match[str]) -> str:
-    key, _, values = symbols[0].partition("[")
-    return f"{key}[{RUBY_SYMBOL.sub('!', values)}"
+def _kind(event: object) -> str:
+    return type(event).__name__

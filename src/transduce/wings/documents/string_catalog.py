@@ -1,15 +1,16 @@
 """Reads Apple's string catalogs (.xcstrings), which hold each text with its translations."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from transduce.system.errors import UserError
 from transduce.text.formats import MESSAGE, CorpusFile, DocumentFile, TextPair
 from transduce.text.languages import nearest_code
 from transduce.text.plain import display_name, read_pieces
-from transduce.wings.documents.document import Document, Slot, check_language
-from transduce.wings.documents.json_tree import JsonFile, Node
+from transduce.wings.documents.document import Document, LineCounter, Slot, check_language
+from transduce.wings.documents.json_tree import JsonFile, Member
 from transduce.wings.documents.keyed import OTHER, in_categories, is_readable
 
 STRING_UNIT = "stringUnit"
@@ -19,36 +20,47 @@ MAX_VARIATION_LEVELS = 12
 
 
 class _Entry(NamedTuple):
-    """A text of a catalog. `source` and `target` are its localisations, as values of JSON."""
+    """A text of a catalog. Its translations are written with the whole entry."""
 
-    node: Node
+    member: Member
     line: int
-    source: Any
-    target: Any
+    codes: tuple[str, str]  # in the catalog, of the source and the target language
+    file: DocumentFile
+    line_break: str
+
+    def localisation(self, language: int) -> Any:
+        """The localisation for the source language, if `language` is 0, or for the target language."""
+        key: Any = {STRING_UNIT: {"state": NEW_STATE, "value": self.member.name}}
+        default = {} if language else key
+        return self.member.value.get(LOCALIZATIONS, {}).get(self.codes[language], default)
 
     @property
     def is_translated(self) -> bool:
-        units = _units(self.target).values()
+        units = _units(self.localisation(1)).values()
         return bool(units) and all(
             unit["value"].strip() and unit.get("state") != NEW_STATE for unit in units
         )
 
-
-class _Localisation(NamedTuple):
-    """The texts of an entry. `write` makes the localisation for the target language of `file`."""
-
-    source: Any
-    file: DocumentFile
-    texts: list[str]
+    @property
+    def texts(self) -> list[str]:
+        return [unit["value"] for unit in _units(self._made()).values()]
 
     def write(self, translations: Sequence[str]) -> str:
-        """The localisation in Xcode's style; "" if a translation is missing."""
-        if not all(translations):
-            return ""
-        rest = iter(translations)
-        made = _localised(self.source, self.file, lambda _: next(rest))
-        text = json.dumps(made, indent=2, ensure_ascii=False, separators=(",", " : "))
-        return text.replace("\n", "\n        ")
+        """The entry in Xcode's style, with a localisation for the target language; "" if a translation is missing."""
+        made = self._made()
+        state = "needs_review" if self.file.needs_review else "translated"
+        for unit, translation in zip(_units(made).values(), translations, strict=True):
+            unit |= {"state": state, "value": translation}
+        value = self.member.value
+        localisations = {**value.get(LOCALIZATIONS, {}), self.codes[1]: made}
+        entry = {**value, LOCALIZATIONS: localisations}
+        text = json.dumps(entry, indent=2, ensure_ascii=False, separators=(",", " : "))
+        return text.replace("\n", f"{self.line_break}    ") if all(translations) else ""
+
+    def _made(self) -> Any:
+        """The localisation for the target language, with the texts of the source."""
+        source = json.dumps(self.localisation(0))
+        return json.loads(source, object_hook=partial(_in_language, self.file.target))
 
 
 def read_catalog(file: DocumentFile) -> Document:
@@ -56,61 +68,52 @@ def read_catalog(file: DocumentFile) -> Document:
 
     `shouldTranslate` may forbid the translation. The plurals get the categories of the target language.
     """
-    parsed, code, entries = _read(file)
+    parsed = JsonFile(file)
     slots = list[Slot]()
-    for entry in entries:
-        texts = list[str]()
-
-        def collect(text: str, texts: list[str] = texts) -> str:
-            texts.append(text)
-            return text
-
-        _localised(entry.source, file, collect)
-        if all(map(is_readable, texts)) and texts and (file.redo or not entry.is_translated):
-            slots.append(_slot(parsed, code, entry, _Localisation(entry.source, file, texts)))
+    for entry in _entries(parsed, file):
+        texts = entry.texts
+        if texts and all(map(is_readable, texts)) and (file.redo or not entry.is_translated):
+            begin = entry.member.begin
+            end = entry.member.end
+            place = (parsed.content[begin:end], entry.line, begin, end, str, MESSAGE)
+            slots.append(Slot(texts[0], *place, branched=entry))
     return Document(file.name, parsed.content, parsed.codec, tuple(slots))
 
 
 def read_catalog_pairs(file: CorpusFile) -> Iterator[TextPair]:
     """Pairs of the texts that have a translation, and of their variations."""
     content = b"".join(read_pieces(file.path))
-    entries = _read(DocumentFile(content, display_name(file.path), *file.languages))[2]
-    for entry in filter(lambda entry: entry.is_translated, entries):
-        written = _units(entry.target)
-        for path, unit in _units(entry.source).items():
+    catalog = DocumentFile(content, display_name(file.path), *file.languages)
+    for entry in _entries(JsonFile(catalog), catalog):
+        written = _units(entry.localisation(1)) if entry.is_translated else {}
+        for path, unit in _units(entry.localisation(0)).items():
             if path in written:
                 yield unit["value"], written[path]["value"], entry.line
 
 
-def _read(file: DocumentFile) -> tuple[JsonFile, str, list[_Entry]]:
-    """A catalog, its code for the target language, and its entries that may be translated.
-
-    Raises UserError for other JSON, and for another source language.
-    """
-    parsed = JsonFile(file)
-    spoken = parsed.nodes[0].at("sourceLanguage")
-    strings = parsed.nodes[0].at("strings")
-    if not (spoken and spoken.text and strings):
+def _entries(parsed: JsonFile, file: DocumentFile) -> Iterator[_Entry]:
+    """The entries that may be translated. Raises UserError for other JSON, and for another source language."""
+    spoken = parsed.root.get("sourceLanguage")
+    if not (isinstance(spoken, str) and isinstance(parsed.root.get("strings"), dict)):
         raise UserError(f"{file.name} is not a string catalog: it has no source language.")
-    check_language(file.name, "from", spoken.text, file.source)
-    found = list[tuple[str, Node, int, Any]]()
-    line = 1
-    counted = 0
-    for key, node in sorted(strings.children.items(), key=lambda item: item[1].begin):
-        line += parsed.content.count("\n", counted, node.begin)
-        counted = node.begin
-        entry = json.loads(parsed.content[node.begin : node.end])
-        if isinstance(entry, dict) and entry.get("shouldTranslate") is not False:
-            localisations = entry.get(LOCALIZATIONS, {})
-            if isinstance(localisations, dict):
-                found.append((key, node, line, localisations))
-    codes = {code for *_, localisations in found for code in localisations} - {spoken.text}
-    code = nearest_code(file.target, codes) or file.target.replace("_", "-")
-    entries = [
-        _Entry(node, line, its.get(spoken.text, {STRING_UNIT: {"value": key}}), its.get(code))
-        for key, node, line, its in found
-    ]
-    return parsed, code, entries
+    check_language(file.name, "from", spoken, file.source)
+    [strings] = [member for member in parsed.members() if member.name == "strings"]
+    entries = [entry for entry in parsed.members(strings) if _is_open(entry.value)]
+    codes = {code for entry in entries for code in entry.value.get(LOCALIZATIONS, {})}
+    code = nearest_code(file.target, codes - {spoken}) or file.target.replace("_", "-")
+    lines = LineCounter(parsed.content)
+    line_break = "\r\n" if "\r\n" in parsed.content else "\n"
+    for entry in entries:
+        yield _Entry(entry, lines.line(entry.begin), (spoken, code), file, line_break)
+
+
+def _is_open(entry: Any) -> bool:
+    """Whether the value of an entry is valid and may be translated."""
+    return (
+        isinstance(entry, dict)
+        and entry.get("shouldTranslate") is not False
+        and isinstance(entry.get(LOCALIZATIONS, {}), dict)
+    )
 
 
 def _units(value: Any, path: str = "", levels: int = MAX_VARIATION_LEVELS) -> dict[str, Any]:
@@ -124,58 +127,13 @@ def _units(value: Any, path: str = "", levels: int = MAX_VARIATION_LEVELS) -> di
     return units
 
 
-def _localised(
-    value: Any,
-    file: DocumentFile,
-    translate: Callable[[str], str],
-    levels: int = MAX_VARIATION_LEVELS,
-) -> Any:
-    """A localisation with translated texts."""
-    if not isinstance(value, dict) or not levels:
-        return value
-
-    def unit(text: str) -> dict[str, str]:
-        state = "needs_review" if file.needs_review else "translated"
-        return {"state": state, "value": translate(text)}
-
-    made = dict[str, Any]()
-    for name, each in value.items():
-        texts = {path[1:]: its["value"] for path, its in _units(each, levels=2).items()}
-        if name == STRING_UNIT and "" in _units({name: each}):
-            made[name] = unit(each["value"])
-        elif name == "plural" and OTHER in texts:
-            wanted = in_categories(texts, file.target, ordinal=False)
-            made[name] = {category: {STRING_UNIT: unit(text)} for category, text in wanted.items()}
-        else:
-            made[name] = _localised(each, file, translate, levels - 1)
-    return made
-
-
-def _slot(parsed: JsonFile, code: str, entry: _Entry, localisation: _Localisation) -> Slot:
-    """The slot of an entry: its localisation for the target language, or the place for a new one."""
-    localisations = entry.node.at(LOCALIZATIONS)
-    target = entry.node.at(LOCALIZATIONS, code)
-    parent = localisations or entry.node
-    members = parsed.content[parent.begin : parent.end - 1].rstrip()
-    begin, end = (target.begin, target.end) if target else [parent.begin + len(members)] * 2
-    before = f'\n        "{code}" : '
-    after = ""
-    if localisations is None:
-        before = f'\n      "{LOCALIZATIONS}" : {{{before}'
-        after = "\n      }"
-    before = "" if target else f"{',' if len(members) > 1 else ''}{before}"
-    present = parsed.content[begin:end]
-
-    def write(made: str) -> str:
-        return f"{before}{made}{after}"
-
-    return Slot(
-        localisation.texts[0],
-        present,
-        entry.line,
-        begin,
-        end,
-        write,
-        MESSAGE,
-        branched=localisation,
-    )
+def _in_language(language: str, value: dict[str, Any]) -> dict[str, Any]:
+    """Give the plural in an object of a localisation the categories of a language."""
+    units = _units(value.get("plural"), levels=2)
+    texts = {path[1:]: unit["value"] for path, unit in units.items()}
+    if OTHER in texts:
+        value["plural"] = {
+            category: {STRING_UNIT: {"state": NEW_STATE, "value": text}}
+            for category, text in in_categories(texts, language, ordinal=False).items()
+        }
+    return value
