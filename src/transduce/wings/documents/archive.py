@@ -9,11 +9,11 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from itertools import islice
-from typing import Any, NamedTuple
 
 from transduce.system.errors import UserError
 from transduce.text.file_kinds import kind_of
@@ -33,12 +33,7 @@ ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")  # in a compound file
 OPEN_WITHOUT_PASSWORD = "Open it in its program, and save a copy without a password."
 SAVE_AGAIN = "Open it in its program, and save it again."
 ENCRYPTED_FLAG = 1
-DESCRIPTOR_FLAG = 8  # the sizes of a member stand behind its content
 LOCAL_SIGNATURE = b"PK\3\4"
-LOCAL_HEADER = struct.Struct("<4s5H3I2H")
-CENTRAL_HEADER = struct.Struct("<4s6H3I5H2I")
-END_RECORD = struct.Struct("<4s4H2IH")
-ZIP64_EXTRA = 1
 ERRORS = (  # of zipfile, for damaged archives
     zipfile.BadZipFile,
     zlib.error,
@@ -50,16 +45,6 @@ ERRORS = (  # of zipfile, for damaged archives
     struct.error,
     ValueError,
 )
-
-
-class _Entry(NamedTuple):
-    """A member, as the directory at the end of the archive describes it."""
-
-    info: zipfile.ZipInfo
-    header: tuple[Any, ...]  # the fields of CENTRAL_HEADER
-    name: bytes
-    extra: bytes
-    comment: bytes
 
 
 class Archive:
@@ -85,7 +70,7 @@ class Archive:
             )
         try:
             self._zip = zipfile.ZipFile(BytesIO(content))
-            self._entries = list(self._directory())
+            self._members = self._zip.infolist()
         except ERRORS as error:
             raise self._damaged(error) from None
         self._check()
@@ -94,7 +79,7 @@ class Archive:
     @cached_property
     def names(self) -> list[str]:
         """The names of the members."""
-        return [entry.info.filename for entry in self._entries]
+        return [info.filename for info in self._members]
 
     def read(self, member: str) -> bytes:
         """The content of a member. Raises UserError if the member is damaged or too large."""
@@ -139,74 +124,47 @@ class Archive:
         """The archive with new contents of some members."""
         if not changed:
             return self.content
-        in_order = sorted(self._entries, key=lambda entry: entry.info.header_offset)
-        begins = [entry.info.header_offset for entry in in_order]
-        parts = [self.content[: begins[0]]]
-        size = begins[0]
-        directory = dict[str, bytes]()
-        for entry, end in zip(in_order, [*begins[1:], self._zip.start_dir], strict=True):
-            member = entry.info.filename
-            whole = self.content[entry.info.header_offset : end]
-            header = list(entry.header)
-            extra = entry.extra
-            if member in changed:
-                whole, header[7:10] = _compressed(whole, entry.info, changed[member])
-                header[3] &= ~DESCRIPTOR_FLAG
-                extra = _without_zip64(extra)
-            header[11] = len(extra)
-            header[16] = size
-            directory[member] = CENTRAL_HEADER.pack(*header) + entry.name + extra + entry.comment
-            parts.append(whole)
-            size += len(whole)
-        central = b"".join(directory[name] for name in self.names)
-        end_record = END_RECORD.pack(
-            b"PK\5\6",
-            0,
-            0,
-            len(self.names),
-            len(self.names),
-            len(central),
-            size,
-            len(self._zip.comment),
-        )
-        return b"".join([*parts, central, end_record, self._zip.comment])
-
-    def _directory(self) -> list[_Entry]:
-        """The entries of the directory. Raises BadZipFile for ZIP64, which only much larger archives need."""
-        at = self._zip.start_dir
-        entries = []
-        for info in self._zip.infolist():
-            header = CENTRAL_HEADER.unpack_from(self.content, at)
-            if 0xFFFFFFFF in header[8:10] or header[16] == 0xFFFFFFFF:
-                raise zipfile.BadZipFile("it is a ZIP64 archive")
-            at += CENTRAL_HEADER.size
-            if not self.content.startswith(LOCAL_SIGNATURE, info.header_offset):
-                raise zipfile.BadZipFile("its directory is wrong")
-            fields = []
-            for length in header[10:13]:
-                fields.append(self.content[at : at + length])
-                at += length
-            entries.append(_Entry(info, header, *fields))
-        return entries
+        in_order = sorted(self._members, key=lambda info: info.header_offset)
+        ends = [*(info.header_offset for info in in_order[1:]), self._zip.start_dir]
+        written = BytesIO()
+        with zipfile.ZipFile(written, "w") as made:
+            made.comment = self._zip.comment
+            written.write(self.content[: in_order[0].header_offset])
+            for info, end in zip(in_order, ends, strict=True):
+                whole = self.content[info.header_offset : end]
+                made.start_dir = written.tell()
+                new = copy(info)
+                if info.filename in changed:
+                    made.writestr(new, changed[info.filename])
+                    new.external_attr = info.external_attr  # `writestr` has a default for 0
+                else:
+                    new.header_offset = made.start_dir
+                    made.filelist.append(new)
+                    made.start_dir += written.write(whole)
+            # The directory may have another order than the members.
+            made.filelist.sort(key=lambda info: self.names.index(info.filename))
+        return written.getvalue()
 
     def _check(self) -> None:
-        if not self._entries or len(self._entries) > MAX_MEMBERS:
+        if not self._members or len(self._members) > MAX_MEMBERS:
             raise UserError(
-                f"{self.name} is an archive of {len(self._entries):,} files.", SAVE_AGAIN
+                f"{self.name} is an archive of {len(self._members):,} files.", SAVE_AGAIN
             )
-        begins = {entry.info.header_offset for entry in self._entries}
+        begins = {info.header_offset for info in self._members}
         if min(len(set(self.names)), len(begins)) < len(self.names):
             raise UserError(
                 f"{self.name}: two files in the archive have the same name.", SAVE_AGAIN
             )
-        for entry in self._entries:
-            member = entry.info.filename
+        for info in self._members:
+            member = info.filename
             if ".." in re.split(r"[/\\]", member) or re.match(r"[/\\]|\w:", member):
                 raise UserError(
                     f"{self.name}: the name {member!r} leads outside the archive.",
                     "Do not open this file: it may be an attack.",
                 )
-            if entry.info.flag_bits & ENCRYPTED_FLAG:
+            if not self.content.startswith(LOCAL_SIGNATURE, info.header_offset):
+                raise self._damaged(zipfile.BadZipFile("its directory is wrong"))
+            if info.flag_bits & ENCRYPTED_FLAG:
                 raise UserError(f"{self.name} is protected by a password.", OPEN_WITHOUT_PASSWORD)
 
     def _compound_file(self) -> UserError:
@@ -220,32 +178,6 @@ class Archive:
     def _damaged(self, error: Exception, member: str = "") -> UserError:
         place = f"{self.name}: {member}" if member else self.name
         return UserError(f"{place} is damaged: {error or type(error).__name__}.", SAVE_AGAIN)
-
-
-def _compressed(whole: bytes, info: zipfile.ZipInfo, content: bytes) -> tuple[bytes, list[int]]:
-    """A member with a new content, from its local header on; and its checksum and its two sizes."""
-    fields = list(LOCAL_HEADER.unpack_from(whole))
-    name_end = LOCAL_HEADER.size + fields[9]
-    extra = _without_zip64(whole[name_end : name_end + fields[10]])
-    compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
-    is_stored = info.compress_type == zipfile.ZIP_STORED
-    compressed = content if is_stored else compressor.compress(content) + compressor.flush()
-    sizes = [zlib.crc32(content), len(compressed), len(content)]
-    fields[2] &= ~DESCRIPTOR_FLAG
-    fields[6:9] = sizes
-    fields[10] = len(extra)
-    header = LOCAL_HEADER.pack(*fields)
-    return header + whole[LOCAL_HEADER.size : name_end] + extra + compressed, sizes
-
-
-def _without_zip64(extra: bytes) -> bytes:
-    """The extra fields of a member, without the sizes in 64 bits."""
-    kept = b""
-    while len(extra) >= 4:
-        kind, length = struct.unpack_from("<2H", extra)
-        kept += b"" if kind == ZIP64_EXTRA else extra[: 4 + length]
-        extra = extra[4 + length :]
-    return kept + extra
 
 
 @dataclass(frozen=True)
