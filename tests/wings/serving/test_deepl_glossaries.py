@@ -180,7 +180,7 @@ def test_language_pairs(asking: Any) -> None:
 @given(st.dictionaries(st.tuples(TERMS, TERMS), st.dictionaries(TERMS, TERMS)))
 def test_what_is_kept_is_read_again(dictionaries: Any) -> None:
     glossaries = Glossaries()
-    glossary = ClientGlossary("owner", dictionaries, "name")
+    glossary = ClientGlossary(owner="owner", name="name", dictionaries=dictionaries)
     glossaries.save(glossary)
     assert glossaries.get("owner", glossary.id) == glossary
     assert glossaries.find("other") == []

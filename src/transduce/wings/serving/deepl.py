@@ -15,8 +15,8 @@ from transduce.text.languages import language_name, main_language
 from transduce.text.pairs import LINE_BREAKS
 from transduce.wings.documents.fragment import Outline, read_fragment, with_marks, without_marks
 from transduce.wings.serving import payload
-from transduce.wings.serving.deepl_glossaries import add_glossaries
-from transduce.wings.serving.glossaries import Glossaries, Languages
+from transduce.wings.serving.deepl_glossaries import Pair, add_glossaries
+from transduce.wings.serving.glossaries import Glossaries
 from transduce.wings.serving.languages import UNDETERMINED
 from transduce.wings.serving.payload import Code, JsonObject, validate
 from transduce.wings.serving.protocols import Protocol
@@ -55,17 +55,16 @@ def _listed(names: object) -> object:
 
 
 # In a form, a text with commas between the names.
-Names = Annotated[list[Annotated[str, Field(pattern=r"^\S+$")]], BeforeValidator(_listed)]
+Names = Annotated[tuple[Annotated[str, Field(pattern=r"^\S+$")], ...], BeforeValidator(_listed)]
 
 
-class Wish(BaseModel):
+class Wish(Pair):
     """The fields that texts and documents share. Other fields of DeepL's API are ignored."""
 
     source_lang: Code = AUTO
-    target_lang: Code
     formality: Literal["default", "prefer_more", "prefer_less"] = "default"
-    glossary_id: Names = []
-    glossary_ids: Names = []
+    glossary_id: Names = ()
+    glossary_ids: Names = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -86,9 +85,9 @@ class DeepLTexts(Wish):
     split_sentences: Literal["0", "1", "nonewlines"] = "1"
     tag_handling: Literal["", "xml", "html"] = ""
     outline_detection: bool = True
-    splitting_tags: Names = []
-    non_splitting_tags: Names = []
-    ignore_tags: Names = []
+    splitting_tags: Names = ()
+    non_splitting_tags: Names = ()
+    ignore_tags: Names = ()
     show_billed_characters: bool = False
     model_type: str = ""
 
@@ -125,8 +124,8 @@ async def terms_of(request: Request, glossaries: Glossaries, wish: Wish) -> tupl
     names = [*wish.glossary_id, *wish.glossary_ids]
     if names and wish.source_lang == AUTO:
         raise UserError("Use of a glossary requires the source_lang parameter to be specified.")
-    languages = Languages.of(wish.source_lang, wish.target_lang)
-    return as_terms(await asyncio.to_thread(glossaries.terms, owner_of(request), names, languages))
+    owner = owner_of(request)
+    return as_terms(await asyncio.to_thread(glossaries.terms, owner, names, wish.languages))
 
 
 async def _translate(request: Request, service: Service, glossaries: Glossaries) -> Response:
@@ -174,13 +173,14 @@ def _reader(asked: DeepLTexts) -> PageReader | None:
 
 def _languages(service: Service, *, is_target: bool) -> list[JsonObject]:
     """The languages as DeepL lists them: sources without a region, English and Portuguese as targets with one."""
-    directions = service.catalogues.default.directions
+    own = dict.fromkeys(
+        (payload.code(target) if is_target else main_language(source)).upper()
+        for source, target in service.catalogues.default.directions
+    )
     if not is_target:
-        sources = dict.fromkeys(main_language(each.source) for each in directions)
-        return [{"language": each.upper(), "name": language_name(each)} for each in sources]
-    targets = dict.fromkeys(payload.code(each.target).upper() for each in directions)
+        return [{"language": each, "name": language_name(each)} for each in own]
     return [
         {"language": code, "name": language_name(code), "supports_formality": False}
-        for each in targets
-        for code in TARGET_VARIANTS.get(each, (each,))
+        for each in own
+        for code in TARGET_VARIANTS.get(each, [each])
     ]

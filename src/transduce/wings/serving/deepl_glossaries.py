@@ -8,7 +8,7 @@ import csv
 from collections import defaultdict
 from typing import Literal
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
@@ -29,7 +29,7 @@ METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 class Pair(BaseModel):
-    """A language pair of a glossary."""
+    """The languages of a glossary or of a translation."""
 
     source_lang: Code
     target_lang: Code
@@ -57,40 +57,49 @@ def add_glossaries(app: FastAPI, service: Service, glossaries: Glossaries) -> No
     """Add the routes for glossaries to the application."""
     turn = asyncio.Lock()
 
-    async def handle(request: Request) -> Response:
+    async def handle(request: Request) -> JsonObject | Response:
         fields = await read_fields(request, service.limits)
         async with turn:
             return await asyncio.to_thread(_answer, request, fields, service, glossaries)
 
-    for place in ("", "/{glossary_id}", "/{glossary_id}/{part}"):
-        for version in ("v2", "v3"):
-            path = f"/{version}/glossaries{place}"
-            app.add_route(path, handle, METHODS, include_in_schema=False)
+    router = APIRouter(include_in_schema=False)
+    for version in ("/v2", "/v3"):
+        for place in ("", "/{glossary_id}", "/{glossary_id}/{part}"):
+            path = f"{version}/glossaries{place}"
+            router.add_api_route(path, handle, methods=METHODS, response_model=None)
 
-    @app.get("/v2/glossary-language-pairs", include_in_schema=False)
+    @router.get("/v2/glossary-language-pairs")
     async def pairs() -> JsonObject:
         directions = service.catalogues.default.directions
         known = dict.fromkeys(Languages.of(*each) for each in directions)
         return {"supported_languages": [each._asdict() for each in known]}
 
+    app.include_router(router)
+
 
 def _answer(
     request: Request, fields: JsonObject, service: Service, glossaries: Glossaries
-) -> Response:
+) -> JsonObject | Response:
     """The answer to a request. Raises HTTPException and UserError."""
     owner = owner_of(request)
     is_single = request.url.path.startswith("/v2")
     place = [*request.path_params.values()]
-    glossary = glossaries.get(owner, place[0]) if place else ClientGlossary(owner, {})
+    glossary = glossaries.get(owner, place[0]) if place else ClientGlossary(owner=owner)
     match [request.method, *place]:
         case ["GET"]:
             found = glossaries.find(owner)
             shown = [each for each in found if not is_single or len(each.dictionaries) == 1]
-            return JSONResponse({"glossaries": [each.description for each in shown]})
+            return {"glossaries": [each.description for each in shown]}
         case ["GET", _]:
-            return JSONResponse(glossary.description)
+            return glossary.description
         case ["GET", _, "entries"]:
-            return _entries(glossary, fields, is_single)
+            # /v2 does not name the languages.
+            languages = validate(Pair, glossary.description if is_single else fields).languages
+            text = "\n".join(map("\t".join, glossary.terms(languages).items()))
+            if is_single:
+                return Response(text, media_type="text/tab-separated-values")
+            terms = languages._asdict() | {"entries": text, "entries_format": "tsv"}
+            return {"dictionaries": [terms]}
         case ["DELETE", _]:
             glossaries.delete(glossary)
             return Response(status_code=204)
@@ -98,11 +107,11 @@ def _answer(
             languages = validate(Pair, fields).languages
             glossary.terms(languages)
             del glossary.dictionaries[languages]
-            answer = Response(status_code=204)
+            answer: JsonObject | Response = Response(status_code=204)
         case ["PUT", _, "dictionaries"]:
             new = validate(Entries, fields)
-            terms = glossary.dictionaries[new.languages] = _terms(new, {}, service)
-            answer = JSONResponse(new.languages._asdict() | {"entry_count": len(terms)})
+            glossary.dictionaries[new.languages] = entries = _terms(new, {}, service)
+            answer = new.languages._asdict() | {"entry_count": len(entries)}
         case ["POST"] | ["PATCH", _]:
             given = [fields] if is_single else _nested(fields)
             if not place and len(glossaries.find(owner)) >= MAX_GLOSSARIES:
@@ -130,16 +139,6 @@ def _nested(fields: JsonObject) -> list[JsonObject]:
         if bracket:
             found[dictionary][field] = value
     return [*found.values()]
-
-
-def _entries(glossary: ClientGlossary, fields: JsonObject, is_single: bool) -> Response:
-    """The terms of the only language pair, or of the language pair that the request names."""
-    languages = validate(Pair, glossary.description if is_single else fields).languages
-    text = "\n".join(map("\t".join, glossary.terms(languages).items()))
-    if is_single:
-        return Response(text, media_type="text/tab-separated-values")
-    shown = languages._asdict() | {"entries": text, "entries_format": "tsv"}
-    return JSONResponse({"dictionaries": [shown]})
 
 
 def _terms(asked: Entries, known: dict[str, str], service: Service) -> dict[str, str]:

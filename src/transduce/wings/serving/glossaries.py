@@ -1,7 +1,6 @@
 """The glossaries of a server's clients, and the characters that each client has had translated, in SQLite."""
 
 import json
-import logging
 import sqlite3
 import uuid
 from collections import ChainMap
@@ -22,7 +21,7 @@ from transduce.wings.serving.payload import JsonObject
 MAX_GLOSSARIES = 1000  # of one client, as at DeepL
 GLOSSARY_SCHEMA = """
 CREATE TABLE IF NOT EXISTS glossaries (
-    owner TEXT NOT NULL, dictionaries TEXT NOT NULL, name TEXT NOT NULL, id TEXT PRIMARY KEY, created TEXT NOT NULL);
+    id TEXT PRIMARY KEY, owner TEXT NOT NULL, name TEXT NOT NULL, created TEXT NOT NULL, dictionaries TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS characters (
     owner TEXT NOT NULL, month TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (owner, month));
 """
@@ -44,13 +43,14 @@ class Languages(NamedTuple):
 class ClientGlossary:
     """A glossary that a client has made."""
 
-    owner: str
-    dictionaries: dict[Languages, dict[str, str]]  # terms and their translations
-    name: str = ""
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    owner: str = ""
+    name: str = ""
     created: str = field(  # UTC, such as 2026-01-31T12:00:00.000Z
         default_factory=lambda: f"{datetime.now(UTC):%FT%T.%f}"[:23] + "Z"
     )
+    # Terms and their translations.
+    dictionaries: dict[Languages, dict[str, str]] = field(default_factory=dict)
 
     @property
     def description(self) -> JsonObject:
@@ -91,12 +91,11 @@ class Glossaries:
     def find(self, owner: str, glossary_id: str = "") -> list[ClientGlossary]:
         """The glossaries of an owner with this ID, or all, oldest first."""
         query = "SELECT * FROM glossaries WHERE owner = ? AND ? IN (id, '') ORDER BY created"
-        return [
-            ClientGlossary(
-                owner, {Languages(*pair): terms for pair, terms in json.loads(kept)}, *row
-            )
-            for _, kept, *row in self._rows(query, owner, glossary_id)
-        ]
+        found = list[ClientGlossary]()
+        for *texts, kept in self._rows(query, owner, glossary_id):
+            found.append(ClientGlossary(*texts))
+            found[-1].dictionaries = {Languages(*pair): terms for pair, terms in json.loads(kept)}
+        return found
 
     def terms(self, owner: str, ids: Iterable[str], languages: Languages) -> dict[str, str]:
         """The terms of an owner's glossaries; the first glossary with a term applies. Raises HTTPException."""
@@ -136,10 +135,4 @@ class Glossaries:
         )
 
     def _rows(self, query: str, *values: object) -> list[Any]:
-        """The rows of a query. Raises HTTPException (503), and logs an error of the database."""
-        try:
-            return self._connection.execute(query, values).fetchall()
-        except sqlite3.Error as error:
-            logging.getLogger("transduce.wings.serving").error("The glossaries: %s", error)
-            sentence = "The glossaries can't be used. The server has logged the reason."
-            raise HTTPException(503, sentence) from None
+        return self._connection.execute(query, values).fetchall()

@@ -138,23 +138,20 @@ def _choices(catalogues: Catalogues) -> dict[str, Choice]:
                 (AUTO, AUTO),
             ):
                 name = f"{model}/{own}" if model else own
-                choice = Choice(name, model, source, [])
-                found.setdefault(_plain(name), choice).directions.append(each)
+                plain = name.replace("_", "-").casefold()
+                choice = found.setdefault(plain, Choice(name, model, source, []))
+                choice.directions.append(each)
     return found
 
 
 def _choose(catalogues: Catalogues, name: str) -> Choice:
     """What the name of a model means. Raises UnknownModelError for an unknown name."""
     choices = _choices(catalogues)
-    if (choice := choices.get(_plain(name))) is None:
+    if (choice := choices.get(name.replace("_", "-").casefold())) is None:
         listed = ", ".join(each.name for each in islice(choices.values(), MAX_LISTED))
         sentence = f"There is no model {name[:MAX_NAME_CHARACTERS]!r}. Choose one of {listed}."
         raise UnknownModelError(404, f"{sentence} GET /v1/models lists all.")
     return choice
-
-
-def _plain(name: str) -> str:
-    return name.replace("_", "-").casefold()
 
 
 async def _complete(request: Request, service: Service) -> Response:

@@ -206,5 +206,5 @@ def _names(language: str) -> list[str]:
     """The names that a language has for languages."""
     from babel import Locale
 
-    names = Locale.parse(language).languages
-    return [re.escape(names[code]) for code in ISO_639_1.split() if code in names]
+    names = Locale.parse(language).languages.items()
+    return [re.escape(name) for code, name in names if code in ISO_639_1.split()]
