@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from transduce.system.errors import UserError
 from transduce.text.formats import format_of, read_document
 from transduce.text.pairs import read_pairs
-from transduce.wings.documents.keyed import in_categories
+from transduce.wings.documents.plurals import in_categories
 
 
 def translated(name: str, text: str, *translations: str, target: str = "de") -> str:
@@ -212,6 +212,9 @@ def test_a_properties_file_in_latin_1_gets_escapes_for_other_characters() -> Non
         ("a.yml", "jobs:\n  build: x", "a.yml is not a file of texts of Ruby on Rails"),
         ("a.yml", "en: x\nde: y", "it needs one root key, the language"),
         ("a.yml", "- x", "it needs one root key"),
+        ("a.yml", "", "it needs one root key"),
+        ("a.yml", "en: {}\n---\nde: {}", "it needs one root key"),
+        ("a.yml", "en:\n  ? [a, b]\n  : x", "a.yml:2: this key is a collection or an alias."),
         ("a.yml", "fr:\n  a: b", "a.yml declares translation from 'fr'"),
         ("a.yml", "en:\n  a: b\n c", "a.yml:3: not valid YAML"),
         ("a.yml", "en:\n  a: \x01", "a.yml: not valid YAML: a character is not allowed"),

@@ -55,7 +55,7 @@ def read_android(file: DocumentFile) -> KeyedFile:
             "Convert other XML to .po, for example with po4a.",
         )
     elements = ("string", "string-array", "plurals")
-    reader = UnitReader(file.name, "resources", elements, 1, lambda *_: None)
+    reader = UnitReader(file.name, "resources", elements, 1)
     messages = (each for unit in reader.read([file.content]) for each in _messages(unit, content))
     return KeyedFile(content, codec, messages, min_forms=1)
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import repeat
 from typing import NamedTuple
 
 from transduce.system.errors import UserError
@@ -46,8 +47,8 @@ class _Table:
     def __init__(self, content: str, name: str, languages: tuple[str, str]) -> None:
         first = content.partition("\n")[0]
         self.separator = max(CSV_SEPARATORS, key=first.count)
-        self.rows = _rows(content, name, self.separator)
-        self.header = next(self.rows, [])
+        self._rows = _rows(content, name, self.separator)
+        self.header = next(self._rows, [])
         self.names = [cell.text.strip() for cell in self.header]
         self._name = name
         self.source = self._column(languages[0], SOURCE_COLUMNS)
@@ -61,6 +62,13 @@ class _Table:
         folded = [name.casefold() for name in self.names]
         wanted = [nearest.casefold(), language_name(language).casefold(), *others]
         return next((folded.index(each) for each in wanted if each in folded), len(folded))
+
+    def cells(self) -> Iterator[tuple[list[_Cell], _Cell, _Cell]]:
+        """Each row with its source and its target. If these are missing, they are blank and at the end of the row."""
+        for row in self._rows:
+            missing = _Cell("", row[-1].end, row[-1].line)
+            padded = [*row, *repeat(missing, len(self.names))]
+            yield row, padded[self.source], padded[self.target]
 
     def lacks(self, language: str) -> UserError:
         """The error for a missing column."""
@@ -107,11 +115,8 @@ def read_csv(file: DocumentFile) -> Document:
     if table.target == len(table.names):
         end = table.header[-1].end
         added.append(Edit(end, end, f"{table.separator}{file.target}"))
-    for row in table.rows:
+    for row, cell, place in table.cells():
         missing = table.separator * (table.target + 1 - len(row))
-        end = row[-1].end
-        *_, place = [*row, _Cell("", end, 0)] if missing else row[: table.target + 1]
-        cell = row[table.source] if table.source < len(row) else _Cell("", end, 0)
         if is_readable(cell.text) and (file.redo or not place.text.strip()):
             is_quoted = '"' in (cell.raw[:1], place.raw[:1])
             write = partial(_written, missing, table.separator, is_quoted)
@@ -119,7 +124,7 @@ def read_csv(file: DocumentFile) -> Document:
             branches = branched(cell.text, file.target)
             slots.append(Slot(cell.text, place.text, *span, branched=branches))
         elif added:
-            added.append(Edit(end, end, missing))
+            added.append(Edit(place.end, place.end, missing))
     return Document(file.name, content, codec, tuple(slots), tuple(added))
 
 
@@ -130,9 +135,8 @@ def read_csv_pairs(file: CorpusFile) -> Iterator[TextPair]:
     table = _Table("".join(pieces), name, file.languages)
     if table.target == len(table.names):
         raise table.lacks(file.languages[1])
-    for row in table.rows:
-        texts = [cell.text for cell in row] + [""] * len(table.names)
-        yield texts[table.source], texts[table.target], row[0].line
+    for row, cell, place in table.cells():
+        yield cell.text, place.text, row[0].line
 
 
 def _written(before: str, separator: str, is_quoted: bool, translation: str) -> str:

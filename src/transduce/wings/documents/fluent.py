@@ -27,8 +27,7 @@ PLACEABLE = r'\{(?:[^{}">]|"(?:[^"\\\r\n]|\\.)*+")*+\}'
 # What a text can have only in quotes: braces, and some characters at the beginning of a line.
 FLUENT_SPECIAL = re.compile(rf"(?m)(?P<placeable>{PLACEABLE})|[{{}}]|^[\[*. ]")
 SELECTOR = re.compile(r"\{[^{}\n]*?->[ ]*(?=\r?\n)")
-SELECTOR_END = re.compile(r"\s*\}\s*\Z")
-VARIANT = re.compile(r"\s*(?P<item>\*?\[\s*(?P<key>[\w.-]+)\s*\][ ]*(?:\r?\n[ ]*)?)")
+VARIANT = re.compile(r"(?m)^[ ]*(?P<item>\*?\[\s*(?P<key>[\w.-]+)\s*\][ ]*(?:\r?\n[ ]*)?)")
 
 
 def read_fluent(file: DocumentFile) -> KeyedFile:
@@ -49,22 +48,20 @@ def read_fluent(file: DocumentFile) -> KeyedFile:
     at = 0
     while head := FLUENT_HEAD.search(content, at):
         name = head["name"] or name
-        at = _end(content, head.end(), is_variant=False)
+        at = _end(content, head.end())
         attribute = head["attribute"] or ""
         if not (attribute and (name.startswith("-") or attribute.endswith("key"))):
             messages += _messages(content, f"{name}{attribute}", head.end(), at)
     return KeyedFile(content, codec, messages, min_forms=1)
 
 
-def _end(content: str, at: int, *, is_variant: bool) -> int:
-    """The end of the pattern that begins at an index: a variant ends before the next one or a brace."""
+def _end(content: str, at: int) -> int:
+    """The end of the pattern that begins at an index."""
     depth = 0
     for token in FLUENT_TOKEN.finditer(content, at):
         depth += {"{": 1, "}": -1}.get(token.group(), 0)
-        if depth < 0:
-            return token.start()
-        is_next = token["sign"] in ("", *"[*.}") or not (token["indent"] or is_variant)
-        if token["sign"] is not None and is_next and not depth:
+        is_line_end = token["sign"] is not None
+        if is_line_end and depth <= 0 and (token["sign"] in ("", *"[*.}") or not token["indent"]):
             return token.start()
     return len(content)
 
@@ -73,34 +70,37 @@ def _messages(content: str, key: str, begin: int, end: int) -> Iterator[Message]
     """The messages of a pattern: one, or those of the variants of a selector."""
     selector = SELECTOR.match(content, begin, end)
     if selector is None:
-        yield from _texts(content, key, begin, end)
+        if _has_no_selector(content[begin:end]):
+            yield _message(content, key, begin, end)
         return
-    at = selector.end()
-    variants = list[tuple[re.Match[str], int]]()
-    while variant := VARIANT.match(content, at):
-        at = _end(content, variant.end(), is_variant=True)
-        variants.append((variant, at))
-    if not SELECTOR_END.match(content, at, end):
-        return  # a text follows
-    names = {variant["key"] for variant, _ in variants}
+    last = begin + len(content[begin:end].rstrip()) - 1  # the closing brace, unless a text follows
+    if not _has_no_selector(content[selector.end() : last]):
+        return
+    variants = list(VARIANT.finditer(content, selector.end(), last))
+    names = {variant["key"] for variant in variants}
     is_plural = len(names) > 1 and all(each in CLDR_ORDER or each.isdecimal() for each in names)
-    for variant, last in variants:
+    ends = [*(variant.start() for variant in variants[1:]), last]
+    for variant, variant_end in zip(variants, ends, strict=True):
         name = variant["key"]
         first = variant.start("item")
-        for message in _texts(content, f"{key} {name}", variant.end(), last):
+        message = _message(content, f"{key} {name}", variant.end(), variant_end)
+        if is_plural and name in CLDR_ORDER:
             edges = (first, message.end, (first, variant.end("key")), indentation(content, first))
             form = Form(key, name, *edges, "ordinal" in selector.group(), " [")
-            yield message._replace(form=form if is_plural and name in CLDR_ORDER else None)
+            message = message._replace(form=form)
+        yield message
 
 
-def _texts(content: str, key: str, begin: int, end: int) -> Iterator[Message]:
-    """The message of a pattern without selectors."""
+def _has_no_selector(text: str) -> bool:
+    return not {*"{}"} & {*re.sub(PLACEABLE, "", text)}
+
+
+def _message(content: str, key: str, begin: int, end: int) -> Message:
     raw = content[begin:end].rstrip()
-    if not {*"{}"} & {*re.sub(PLACEABLE, "", raw)}:
-        indent = re.search(r"\r?\n[ ]+", raw)
-        write = partial(_pattern, indent.group() if indent else "\n    ")
-        text = re.sub(r"\r?\n[ ]*", "\n", raw)
-        yield Message(key, text, begin, begin + len(raw), write)
+    indent = re.search(r"\r?\n[ ]+", raw)
+    write = partial(_pattern, indent.group() if indent else "\n    ")
+    text = re.sub(r"\r?\n[ ]*", "\n", raw)
+    return Message(key, text, begin, begin + len(raw), write)
 
 
 def _pattern(line_break: str, translation: str) -> str:

@@ -1,19 +1,15 @@
 """Files with the texts of one language by keys, such as Android's `strings.xml`: what all their readers share."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
 
-from transduce.inline.placeholders import intact
 from transduce.text.formats import MESSAGE, TextKind
 from transduce.text.jsonl import LONE_SURROGATE
 from transduce.wings.documents.document import Document, Edit, LineCounter, Slot
 from transduce.wings.documents.icu import branched
-from transduce.wings.documents.plurals import CLDR_ORDER, categories
-
-OTHER = "other"  # the category of a plural that every language has
+from transduce.wings.documents.plurals import CLDR_ORDER, OTHER, in_categories
 
 
 class Form(NamedTuple):
@@ -99,26 +95,6 @@ class KeyedFile(NamedTuple):
         after = f"{self.content[other.end : form.end]}{form.separator}"
         write = partial(_around, before, other.write, after)
         return other._replace(begin=form.begin, end=form.begin, write=write)
-
-
-def in_categories(texts: Mapping[str, str], language: str, *, ordinal: bool) -> dict[str, str]:
-    """The text to translate for each category of plurals that a language has or that `texts` has.
-
-    `texts` must have the category "other". For an unknown language, or without Babel, no category is added.
-    """
-    other = texts[OTHER]
-    one = texts.get("one", other)
-    wanted = {*texts}
-    with suppress(ValueError):
-        is_singular, used = categories(language, ordinal=ordinal)
-        wanted.update(used)
-        if not (is_singular or intact(one, other, MESSAGE)):
-            one = other  # "one" is also for 21, so its text can't be used
-    return {
-        category: one if category == "one" else texts.get(category, other)
-        for category in CLDR_ORDER
-        if category in wanted
-    }
 
 
 def is_readable(text: str) -> bool:

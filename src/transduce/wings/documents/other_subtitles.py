@@ -10,7 +10,7 @@ from transduce.system.errors import UserError
 from transduce.text.formats import MARKUP_TEXT, DocumentFile
 from transduce.text.plain import suffixes
 from transduce.wings.documents.document import Document, LineCounter
-from transduce.wings.documents.subtitles import Cue, cue_slot, read_cues, seconds
+from transduce.wings.documents.subtitles import Cue, cue_slot, cues, read_cues, seconds
 from transduce.wings.documents.xml import UnitReader, as_content, decode_xml
 
 # A line of an event, up to its text. The section declares the columns, of which the text is the last one.
@@ -20,10 +20,7 @@ ASS_LINE_BREAK = re.compile(r"\\[Nn]")
 ASS_STYLES = r"(?:\s|\{[^{}]*+\})*+"
 ASS_TEXT = re.compile(rf"{ASS_STYLES}(?P<text>.*?){ASS_STYLES}\Z")
 ASS_DRAWING = re.compile(r"\\p[1-9]")
-SBV_CUE = re.compile(
-    r"(?m)^\ufeff?(?P<begin>\d+:\d\d:\d\d\.\d+),(?P<end>\d+:\d\d:\d\d\.\d+)[ \t]*\r?\n"
-    r"(?P<text>[^\r\n]++(?:\r?\n[^\r\n]++)*+)"
-)
+SBV_TIMING = re.compile(r"(?m)^\ufeff?\d+:\d\d:\d\d\.\d+,\d+:\d\d:\d\d\.\d+[ \t]*(?:\r\n|\n|\r|\Z)")
 TTML_LINE_BREAK = re.compile(r"\s*<(?:\w+:)?br\b[^<>]*/>\s*")
 TTML_OFFSET = re.compile(r"([\d.]+)(h|ms|m|s)")
 OFFSET_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
@@ -64,16 +61,11 @@ def _read_ass(text: str, _content: bytes, name: str) -> Iterator[Cue]:
 
 
 def _read_sbv(text: str, _content: bytes, _name: str) -> Iterator[Cue]:
-    lines = LineCounter(text)
-    for cue in SBV_CUE.finditer(text):
-        begin = cue.start("text")
-        if shown := cue["text"].rstrip():
-            slot = cue_slot(shown, lines.line(begin), begin)
-            yield Cue(seconds(cue["begin"]), seconds(cue["end"]), slot)
+    return cues(text, SBV_TIMING, ",")
 
 
 def _read_ttml(_text: str, content: bytes, name: str) -> Iterator[Cue]:
-    for unit in UnitReader(name, "tt", ("p",), 0, lambda *_: None).read([content]):
+    for unit in UnitReader(name, "tt", ("p",), 0).read([content]):
         inner = unit.content.decode()[len(unit.opening) :]
         shown = inner.strip()
         if shown:

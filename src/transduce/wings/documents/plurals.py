@@ -1,13 +1,18 @@
-"""The plural forms of languages in gettext."""
+"""The plural forms of languages in gettext, and their categories in the CLDR."""
 
 import re
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from gettext import c2py
 from typing import NamedTuple
 
+from transduce.inline.placeholders import intact
 from transduce.system.errors import UserError
+from transduce.text.formats import MESSAGE
 
 CLDR_ORDER = ("zero", "one", "two", "few", "many", "other")
+OTHER = "other"  # the category that every language has
 # The numbers below this one need all plural forms, except forms for round millions.
 NUMBERS_TRIED = 200
 
@@ -75,8 +80,28 @@ def categories(language: str, *, ordinal: bool) -> tuple[bool, list[str]]:
         raise ValueError(language) from error
     rule = locale.ordinal_form if ordinal else locale.plural_form
     used = [rule(number) for number in range(NUMBERS_TRIED)]
-    present = [category for category in CLDR_ORDER if category in {*used, "other"}]
+    present = [category for category in CLDR_ORDER if category in {*used, OTHER}]
     return "one" not in used[2:], present
+
+
+def in_categories(texts: Mapping[str, str], language: str, *, ordinal: bool) -> dict[str, str]:
+    """The text to translate for each category of plurals that a language has or that `texts` has.
+
+    `texts` must have the category "other". For an unknown language, or without Babel, no category is added.
+    """
+    other = texts[OTHER]
+    one = texts.get("one", other)
+    wanted = {*texts}
+    with suppress(ValueError):
+        is_singular, used = categories(language, ordinal=ordinal)
+        wanted.update(used)
+        if not (is_singular or intact(one, other, MESSAGE)):
+            one = other  # "one" is also for 21, so its text can't be used
+    return {
+        category: one if category == "one" else texts.get(category, other)
+        for category in CLDR_ORDER
+        if category in wanted
+    }
 
 
 def _parse(rule: str) -> Plurals | None:

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from transduce.system.errors import UserError, needing
@@ -35,20 +34,17 @@ NOT_IN_STYLES = re.compile("\\A\\s|[\x85\u2028\u2029]")
 def read_rails(file: DocumentFile) -> KeyedFile:
     """The texts under the language, which becomes the target language. Raises UserError for other YAML."""
     content, codec = decode(file.content, file.name)
-    yaml = _Yaml(content)
-    events = yaml.events(file.name)
-    first = list(islice(events, 3))
-    if list(map(_kind, first)) == [MAPPING, SCALAR, MAPPING] and spoken_language(first[1].value):
-        language = first[1]
-        check_language(file.name, "from", language.value, file.source)
-        messages = list(yaml.messages(first[2], events))
-        if list(map(_kind, events)) == ["MappingEndEvent"]:
-            code = yaml.write(language.style, "", "", file.target.replace("_", "-"))
-            return KeyedFile(content, codec, messages, (Edit(*yaml.span(language), code),))
-    raise UserError(
-        f"{file.name} is not a file of texts of Ruby on Rails: it needs one root key, the language.",
-        "Convert other YAML to .po, for example with yaml2po of the Translate Toolkit.",
-    )
+    yaml = _Yaml(content, file.name)
+    messages = list(yaml.messages())
+    if len(yaml.roots) != 1 or not spoken_language(yaml.roots[0].value):
+        raise UserError(
+            f"{file.name} is not a file of texts of Ruby on Rails: it needs one root key, the language.",
+            "Convert other YAML to .po, for example with yaml2po of the Translate Toolkit.",
+        )
+    language = yaml.roots[0]
+    check_language(file.name, "from", language.value, file.source)
+    code = yaml.write(language.style, "", "", file.target.replace("_", "-"))
+    return KeyedFile(content, codec, messages, (Edit(*yaml.span(language), code),))
 
 
 @dataclass(slots=True)
@@ -66,43 +62,48 @@ class _Collection:
 class _Yaml:
     """The content of a file, and PyYAML."""
 
-    def __init__(self, content: str) -> None:
+    def __init__(self, content: str, name: str) -> None:
         with needing("documents", "Reading YAML"):
             import yaml
         self._yaml = yaml
         self._resolver = yaml.resolver.Resolver()
         self._content = content
         self._begin = len(content) - len(content.removeprefix(BYTE_ORDER_MARK))
+        self._name = name
+        self.roots = list[Any]()  # the outermost keys
 
-    def events(self, name: str) -> Iterator[Any]:
-        """The beginnings and ends of the nodes. Raises UserError for a file that is not YAML."""
+    def _events(self) -> Iterator[Any]:
+        """PyYAML's events. Raises UserError for a file that is not YAML."""
         loader = getattr(self._yaml, "CSafeLoader", self._yaml.SafeLoader)
         content = RUBY_SYMBOLS.sub(lambda symbols: " " * len(symbols[0]), self._content)
         try:
-            for event in self._yaml.parse(content[self._begin :], loader):
-                if not _kind(event).startswith(("Stream", "Document")):
-                    yield event
+            yield from self._yaml.parse(content[self._begin :], loader)
         except self._yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
-            place = f"{name}:{mark.line + 1}" if mark else name
+            place = f"{self._name}:{mark.line + 1}" if mark else self._name
             problem = getattr(error, "problem", None) or "a character is not allowed"
             raise UserError(f"{place}: not valid YAML: {problem}.") from None
 
-    def messages(self, root: Any, events: Iterator[Any]) -> Iterator[Message]:
-        """The texts of a mapping that has begun, and of the collections in it."""
-        opened = [_Collection("", is_mapping=True, is_flow=root.flow_style)]
-        while opened:
-            event = next(events)
-            kind = _kind(event)
+    def messages(self) -> Iterator[Message]:
+        """The texts in mappings and sequences."""
+        opened = [_Collection("", is_mapping=False, is_flow=False)]
+        for event in self._events():
+            kind = type(event).__name__
             parent = opened[-1]
-            if kind.endswith("EndEvent"):
+            if kind in ("MappingEndEvent", "SequenceEndEvent"):
                 opened.pop()
             elif parent.is_mapping and parent.key is None:
+                if kind != SCALAR:
+                    line = event.start_mark.line + 1
+                    raise UserError(f"{self._name}:{line}: this key is a collection or an alias.")
                 parent.key = event
                 parent.is_plural |= not parent.items and event.value in CLDR_ORDER
-            else:
-                name = parent.key.value if parent.key else parent.items
-                path = f"{hash(parent.path)} {name}"
+                if len(opened) == 2:
+                    self.roots.append(event)
+            elif kind in (MAPPING, SCALAR, "SequenceStartEvent", "AliasEvent"):
+                # The language is no part of a path.
+                is_named = parent.is_mapping and len(opened) > 2
+                path = f"{hash(parent.path)} {parent.key.value if is_named else parent.items}"
                 if kind == SCALAR:
                     yield self._message(path, event, parent)
                 elif kind != "AliasEvent":
@@ -160,7 +161,3 @@ class _Yaml:
             line_break=indent.strip(" ") or "\n",
         )
         return re.sub(r"\r?\n  ", indent, written[2:].rstrip())
-
-
-def _kind(event: object) -> str:
-    return type(event).__name__

@@ -14,7 +14,7 @@ def read_resx(file: DocumentFile) -> KeyedFile:
     """The values of texts, without comments and values of other types."""
     content, codec = decode_xml(file.content, file.name)
     messages = list[Message]()
-    for unit in UnitReader(file.name, "root", ("data",), 1, lambda *_: None).read([file.content]):
+    for unit in UnitReader(file.name, "root", ("data",), 1).read([file.content]):
         name = attribute(unit.opening, "name") or ""
         is_typed = attribute(unit.opening, "type") or attribute(unit.opening, "mimetype")
         values = [child for child in unit.children if child.name == "value"]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,7 +12,8 @@ from transduce.text.languages import nearest_code
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import Document, LineCounter, Slot, check_language
 from transduce.wings.documents.json_tree import JsonFile, Member
-from transduce.wings.documents.keyed import OTHER, in_categories, is_readable
+from transduce.wings.documents.keyed import is_readable
+from transduce.wings.documents.plurals import OTHER, in_categories
 
 STRING_UNIT = "stringUnit"
 LOCALIZATIONS = "localizations"
@@ -24,43 +26,31 @@ class _Entry(NamedTuple):
 
     member: Member
     line: int
-    codes: tuple[str, str]  # in the catalog, of the source and the target language
-    file: DocumentFile
-    line_break: str
-
-    def localisation(self, language: int) -> Any:
-        """The localisation for the source language, if `language` is 0, or for the target language."""
-        key: Any = {STRING_UNIT: {"state": NEW_STATE, "value": self.member.name}}
-        default = {} if language else key
-        return self.member.value.get(LOCALIZATIONS, {}).get(self.codes[language], default)
+    target: Any  # the localisation for the target language
+    made: Any  # a new one, with the texts of the source language
+    code: str  # of the target language
+    indent: str  # the line break and the blanks before a line
 
     @property
     def is_translated(self) -> bool:
-        units = _units(self.localisation(1)).values()
+        units = _units(self.target).values()
         return bool(units) and all(
             unit["value"].strip() and unit.get("state") != NEW_STATE for unit in units
         )
 
     @property
     def texts(self) -> list[str]:
-        return [unit["value"] for unit in _units(self._made()).values()]
+        return [unit["value"] for unit in _units(self.made).values()]
 
     def write(self, translations: Sequence[str]) -> str:
-        """The entry in Xcode's style, with a localisation for the target language; "" if a translation is missing."""
-        made = self._made()
-        state = "needs_review" if self.file.needs_review else "translated"
+        """The entry in Xcode's style, with the new localisation; "" if a translation is missing."""
+        made = deepcopy(self.made)
         for unit, translation in zip(_units(made).values(), translations, strict=True):
-            unit |= {"state": state, "value": translation}
+            unit["value"] = translation
         value = self.member.value
-        localisations = {**value.get(LOCALIZATIONS, {}), self.codes[1]: made}
-        entry = {**value, LOCALIZATIONS: localisations}
+        entry = {**value, LOCALIZATIONS: {**value.get(LOCALIZATIONS, {}), self.code: made}}
         text = json.dumps(entry, indent=2, ensure_ascii=False, separators=(",", " : "))
-        return text.replace("\n", f"{self.line_break}    ") if all(translations) else ""
-
-    def _made(self) -> Any:
-        """The localisation for the target language, with the texts of the source."""
-        source = json.dumps(self.localisation(0))
-        return json.loads(source, object_hook=partial(_in_language, self.file.target))
+        return text.replace("\n", self.indent) if all(translations) else ""
 
 
 def read_catalog(file: DocumentFile) -> Document:
@@ -85,26 +75,33 @@ def read_catalog_pairs(file: CorpusFile) -> Iterator[TextPair]:
     content = b"".join(read_pieces(file.path))
     catalog = DocumentFile(content, display_name(file.path), *file.languages)
     for entry in _entries(JsonFile(catalog), catalog):
-        written = _units(entry.localisation(1)) if entry.is_translated else {}
-        for path, unit in _units(entry.localisation(0)).items():
+        written = _units(entry.target) if entry.is_translated else {}
+        for path, unit in _units(entry.made).items():
             if path in written:
                 yield unit["value"], written[path]["value"], entry.line
 
 
 def _entries(parsed: JsonFile, file: DocumentFile) -> Iterator[_Entry]:
     """The entries that may be translated. Raises UserError for other JSON, and for another source language."""
-    spoken = parsed.root.get("sourceLanguage")
-    if not (isinstance(spoken, str) and isinstance(parsed.root.get("strings"), dict)):
+    top = {member.name: member for member in parsed.members()}
+    spoken = top["sourceLanguage"].value if {"sourceLanguage", "strings"} <= top.keys() else None
+    if not isinstance(spoken, str):
         raise UserError(f"{file.name} is not a string catalog: it has no source language.")
     check_language(file.name, "from", spoken, file.source)
-    [strings] = [member for member in parsed.members() if member.name == "strings"]
-    entries = [entry for entry in parsed.members(strings) if _is_open(entry.value)]
-    codes = {code for entry in entries for code in entry.value.get(LOCALIZATIONS, {})}
-    code = nearest_code(file.target, codes - {spoken}) or file.target.replace("_", "-")
+    members = [each for each in parsed.members(top["strings"]) if _is_open(each.value)]
+    top.clear()  # the values of the whole file
+    codes = {code for each in members for code in each.value.get(LOCALIZATIONS, {})} - {spoken}
+    code = nearest_code(file.target, codes) or file.target.replace("_", "-")
+    state = "needs_review" if file.needs_review else "translated"
+    in_language = partial(_in_language, state, file.target)
     lines = LineCounter(parsed.content)
-    line_break = "\r\n" if "\r\n" in parsed.content else "\n"
-    for entry in entries:
-        yield _Entry(entry, lines.line(entry.begin), (spoken, code), file, line_break)
+    indent = "\r\n    " if "\r\n" in parsed.content else "\n    "
+    for member in members:
+        localisations = member.value.get(LOCALIZATIONS, {})
+        source = localisations.get(spoken, {STRING_UNIT: {"value": member.name}})
+        made = json.loads(json.dumps(source), object_hook=in_language)
+        line = lines.line(member.begin)
+        yield _Entry(member, line, localisations.get(code), made, code, indent)
 
 
 def _is_open(entry: Any) -> bool:
@@ -127,13 +124,15 @@ def _units(value: Any, path: str = "", levels: int = MAX_VARIATION_LEVELS) -> di
     return units
 
 
-def _in_language(language: str, value: dict[str, Any]) -> dict[str, Any]:
-    """Give the plural in an object of a localisation the categories of a language."""
+def _in_language(state: str, language: str, value: dict[str, Any]) -> dict[str, Any]:
+    """Give an object of a localisation the state of its translation and the categories of a language."""
     units = _units(value.get("plural"), levels=2)
     texts = {path[1:]: unit["value"] for path, unit in units.items()}
     if OTHER in texts:
         value["plural"] = {
-            category: {STRING_UNIT: {"state": NEW_STATE, "value": text}}
+            category: {STRING_UNIT: {"state": state, "value": text}}
             for category, text in in_categories(texts, language, ordinal=False).items()
         }
+    for unit in _units(value, levels=1).values():
+        value[STRING_UNIT] = {"state": state, "value": unit["value"]}
     return value

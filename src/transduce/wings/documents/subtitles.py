@@ -53,28 +53,29 @@ class Cue(NamedTuple):
 def read_subtitles(file: DocumentFile) -> Document:
     """The texts of the subtitles, without numbers, times, notes and styles."""
     text, codec = decode(file.content, file.name)
-    return Document(file.name, text, codec, tuple(cue.slot for cue in _cues(text)))
+    return Document(file.name, text, codec, tuple(cue.slot for cue in cues(text)))
 
 
 def read_cues(content: bytes, name: str) -> list[Cue]:
     """The cues of a file, sorted by start time."""
-    return sorted(_cues(decode(content, name)[0]), key=lambda cue: cue.begin)
+    return sorted(cues(decode(content, name)[0]), key=lambda cue: cue.begin)
 
 
-def _cues(text: str) -> Iterator[Cue]:
+def cues(text: str, timing: re.Pattern[str] = TIMING, time_separator: str = "-->") -> Iterator[Cue]:
+    """The cues of a text, whose lines with times match a pattern."""
     line = 1
     counted = 0  # line: the line number of the character at index `counted`
     times: tuple[float, float] | None = None  # times of the last cue
     is_webvtt = text.startswith(("WEBVTT", "\ufeffWEBVTT"))
     for block in LINES_WITHOUT_BLANK.finditer(text):
         # A block has several timings if the blank line between two cues is missing.
-        timings = list(TIMING.finditer(text, *block.span()))
+        timings = list(timing.finditer(text, *block.span()))
         if timings and len(LINE_END.findall(text, block.start(), timings[0].start())) > 1:
             continue  # a note or a style
-        ends = [*(timing.start() for timing in timings[1:]), block.end()]
+        ends = [*(each.start() for each in timings[1:]), block.end()]
         spoken = [
-            (timing.end(), end, _times(timing.group()))
-            for timing, end in zip(timings, ends, strict=False)
+            (each.end(), end, _times(each.group(), time_separator))
+            for each, end in zip(timings, ends, strict=False)
         ]
         if times and not (timings or is_webvtt or block.group().strip().isdigit()):
             # SubRip has no notes, so this block is more text of the last cue.
@@ -88,8 +89,8 @@ def _cues(text: str) -> Iterator[Cue]:
                 yield Cue(*times, cue_slot(shown, line, begin))
 
 
-def _times(timing: str) -> tuple[float, float]:
-    first, _, last = timing.partition("-->")
+def _times(timing: str, separator: str) -> tuple[float, float]:
+    first, _, last = timing.partition(separator)
     return seconds(first), seconds(last)
 
 

@@ -126,7 +126,7 @@ class UnitReader:
     units: Collection[str]  # the names of the units' elements
     levels: int  # limits the depth of the descendants in each unit
     # For each element outside the units, receives the name without its prefix, and the attributes.
-    on_start: Callable[[str, dict[str, str]], object]
+    on_start: Callable[[str, dict[str, str]], object] = lambda *_: None
 
     def __post_init__(self) -> None:
         self._expat = expat.ParserCreate("utf-8")
