@@ -149,6 +149,8 @@ def test_languages_are_detected(asking: Any) -> None:
         ({"tag_handling": "md"}, "tag_handling"),
         ({"style_id": "a"}, "style_id"),
         ({"custom_instructions": ["Be brief."]}, "custom_instructions"),
+        ({"ignore_tags": ["x", ""]}, "ignore_tags"),
+        ({"text": 5}, "text"),
         ({"source_lang": None, "glossary_id": "a"}, "source_lang"),
     ],
 )

@@ -19,7 +19,7 @@ from deepl_requests import refused, served, translated
 from requests_of_tests import NOBODY, client
 from transduce.system.errors import UserError
 from transduce.wings.serving.api import application
-from transduce.wings.serving.glossaries import ClientGlossary, Glossaries
+from transduce.wings.serving.glossaries import ClientGlossary, Glossaries, Languages
 from transduce.wings.serving.keys import Keys, add_key
 from transduce.wings.serving.limits import Limits
 
@@ -67,6 +67,34 @@ def test_forms_of_deepls_clients_hold_dictionaries(asking: Any) -> None:
     answer = asking.post("/v3/glossaries", data={"name": "animals"} | form)
     assert answer.json()["dictionaries"] == made(asking, 3, dictionaries=[DOG])["dictionaries"]
     assert asking.post("/v2/glossaries", data={"name": "animals"} | DOG).status_code == 201
+
+
+def test_a_form_may_hold_several_dictionaries(tokenizer: Tokenizer) -> None:
+    with served(tokenizer, "en", "pt_BR") as asking:
+        form = {"name": "animals"} | {
+            f"dictionaries[{i}].{field}": value
+            for i, target in enumerate(("PT", "EN-GB"))
+            for field, value in (DOG | {"target_lang": target}).items()
+        }
+        refused(asking.post("/v3/glossaries", data=form), 400, "must differ")
+        form["dictionaries[1].target_lang"] = "pt-BR"
+        form["dictionaries[1].entries"] = "cat\tgato\r\n\r\n"
+        answer = asking.post("/v3/glossaries", data=form)
+        pair = {"source_lang": "en", "target_lang": "pt", "entry_count": 2}
+        assert answer.json()["dictionaries"] == [pair]
+
+
+def test_v2_refuses_the_entries_of_several_language_pairs(tokenizer: Tokenizer) -> None:
+    glossary = ClientGlossary(
+        owner="",
+        name="animals",
+        dictionaries={Languages("en", "de"): {"dog": "Hund"}, Languages("de", "en"): {}},
+    )
+    glossaries = Glossaries()
+    glossaries.save(glossary)
+    with served(tokenizer, glossaries=glossaries) as asking:
+        refused(asking.get(f"/v2/glossaries/{glossary.id}/entries"), 400, "source_lang")
+        assert asking.get("/v2/glossaries").json() == {"glossaries": []}
 
 
 def test_dictionaries_are_added_replaced_and_removed(asking: Any) -> None:
