@@ -112,6 +112,17 @@ def test_patterns_of_fluent(
     assert translated("a.ftl", text, *translations, target="ru") == f"key = {expected}\n"
 
 
+def test_json_of_unusual_shape() -> None:
+    for depth in range(900, 1000, 5):
+        text = '{"a": ' * depth + '"x"' + "}" * depth
+        with pytest.raises(UserError):
+            read_document(text.encode(), "a.json", "en", "de")
+    text = '{"a": "x", "a": {"message": "y"}, "b": ["z", ["w", 1]]}'
+    assert read_document(text.encode(), "a.json", "en", "de").texts == ["x", "y", "z", "w"]
+    text = '{"a": "x", "a": {"message": "y"}}'
+    assert read_document(text.encode(), "a.json", "en", "de").texts == ["y"]
+
+
 def test_a_selector_of_fluent_beside_a_text_or_in_a_variant_stays() -> None:
     inner = "{ $n ->\n       *[other] a\n    }"
     text = f"a = before {inner}\nb = {inner} after\nc = {{ $m ->\n   *[x] {inner}\n}}\nd = text\n"

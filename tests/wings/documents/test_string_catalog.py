@@ -48,7 +48,18 @@ def test_new_translations_are_marked_for_a_review() -> None:
 def test_entries_that_must_stay() -> None:
     data = catalog(A={"shouldTranslate": False}, B={"localizations": "x"}, C=3)
     assert read_document(data, "a.xcstrings", "en", "de").texts == []
+    no_object = b'{"sourceLanguage": "en", "strings": "abc"}'
+    assert read_document(no_object, "a.xcstrings", "en", "de").texts == []
     with pytest.raises(UserError, match="is not a string catalog"):
         read_document(b'{"strings": {}}', "a.xcstrings", "en", "de")
     with pytest.raises(UserError, match="declares translation from 'en'"):
         read_document(data, "a.xcstrings", "fr", "de")
+
+
+def test_an_entry_keeps_its_other_values_and_line_ends() -> None:
+    data = catalog(A={"comment": "c", "localizations": {"fr": unit("B")}})
+    data = json.dumps(json.loads(data), indent=2).replace("\n", "\r\n").encode()
+    written = read_document(data, "a.xcstrings", "en", "de").write(["C"])
+    assert b"\n" not in written.replace(b"\r\n", b"")
+    entry = json.loads(written)["strings"]["A"]
+    assert entry == {"comment": "c", "localizations": {"fr": unit("B"), "de": unit("C")}}

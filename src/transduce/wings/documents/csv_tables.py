@@ -42,26 +42,35 @@ class _Cell(NamedTuple):
 
 
 class _Table:
-    """The rows of a table and the places of its columns. Raises UserError if no column is the source."""
+    """The rows of a table and the places of its columns. Raises UserError if a column is missing."""
 
-    def __init__(self, content: str, name: str, languages: tuple[str, str]) -> None:
+    def __init__(
+        self, content: str, name: str, languages: tuple[str, str], *, needs_target: bool
+    ) -> None:
         first = content.partition("\n")[0]
         self.separator = max(CSV_SEPARATORS, key=first.count)
         self._rows = _rows(content, name, self.separator)
         self.header = next(self._rows, [])
         self.names = [cell.text.strip() for cell in self.header]
-        self._name = name
-        self.source = self._column(languages[0], SOURCE_COLUMNS)
-        self.target = self._column(languages[1], TARGET_COLUMNS)
-        if self.source == len(self.names):
-            raise self.lacks(languages[0])
+        self.source = self._column(name, languages[0], SOURCE_COLUMNS)
+        self.target = self._column(name, languages[1], TARGET_COLUMNS, is_needed=needs_target)
 
-    def _column(self, language: str, others: Sequence[str]) -> int:
+    def _column(
+        self, name: str, language: str, others: Sequence[str], *, is_needed: bool = True
+    ) -> int:
         """The index of the column for a language; behind the last column if there is none."""
         nearest = nearest_code(language, filter(None, self.names)) or language
-        folded = [name.casefold() for name in self.names]
-        wanted = [nearest.casefold(), language_name(language).casefold(), *others]
-        return next((folded.index(each) for each in wanted if each in folded), len(folded))
+        folded = [each.casefold() for each in self.names]
+        for wanted in (nearest, language_name(language), *others):
+            if wanted.casefold() in folded:
+                return folded.index(wanted.casefold())
+        if is_needed:
+            raise UserError(
+                f"{name}: no column is named {language!r}. The first row has: {', '.join(map(repr, self.names))}.",
+                f"Name the column by the language's code ({language}) or English name, or name the columns source "
+                "and target.",
+            )
+        return len(folded)
 
     def cells(self) -> Iterator[tuple[list[_Cell], _Cell, _Cell]]:
         """Each row with its source and its target. If these are missing, they are blank and at the end of the row."""
@@ -69,14 +78,6 @@ class _Table:
             missing = _Cell("", row[-1].end, row[-1].line)
             padded = [*row, *repeat(missing, len(self.names))]
             yield row, padded[self.source], padded[self.target]
-
-    def lacks(self, language: str) -> UserError:
-        """The error for a missing column."""
-        return UserError(
-            f"{self._name}: no column is named {language!r}. The first row has: {', '.join(map(repr, self.names))}.",
-            f"Name the column by the language's code ({language}) or English name, or name the columns source and "
-            "target.",
-        )
 
 
 def _rows(content: str, name: str, separator: str) -> Iterator[list[_Cell]]:
@@ -109,7 +110,7 @@ def read_csv(file: DocumentFile) -> Document:
     If the table has no column for the target language, one is added.
     """
     content, codec = decode(file.content, file.name)
-    table = _Table(content, file.name, (file.source, file.target))
+    table = _Table(content, file.name, (file.source, file.target), needs_target=False)
     slots = list[Slot]()
     added = list[Edit]()
     if table.target == len(table.names):
@@ -132,9 +133,7 @@ def read_csv_pairs(file: CorpusFile) -> Iterator[TextPair]:
     """Pairs of the texts in the columns of the two languages."""
     name = display_name(file.path)
     pieces = decode_pieces(read_pieces(file.path), name, lambda _: None, 1, lenient=file.lenient)
-    table = _Table("".join(pieces), name, file.languages)
-    if table.target == len(table.names):
-        raise table.lacks(file.languages[1])
+    table = _Table("".join(pieces), name, file.languages, needs_target=True)
     for row, cell, place in table.cells():
         yield cell.text, place.text, row[0].line
 

@@ -30,18 +30,22 @@ CONFIGURATION_KEYS = frozenset(
 def read_json(file: DocumentFile) -> KeyedFile:
     """The strings of an object and of the objects in it; of Chrome's messages.json, only the messages."""
     parsed = JsonFile(file)
-    members = list(parsed.leaves())
-    spoken = [member for member in members if member.is_text]
-    if all(map(_is_of_chrome, parsed.root.values())):
-        spoken = [
-            each
-            for entry in parsed.members()
-            for each in parsed.members(entry)
-            if each.name == "message"
-        ]
-    elif CONFIGURATION_KEYS & parsed.root.keys() or 2 * len(spoken) < len(members):
+    are_of_chrome = {each.name: _is_of_chrome(each.value) for each in parsed.members()}
+    members = parsed.leaves()
+    is_of_chrome = all(are_of_chrome.values())
+    if is_of_chrome:
+        inside = (member for entry in parsed.members() for member in parsed.members(entry))
+        members = (member for member in inside if member.name == "message")
+    num_values = 0  # numbers and the like
+    messages = list[Message]()
+    for member in members:
+        if member.is_text:
+            messages.append(_message(parsed, member))
+        else:
+            num_values += 1
+    has_settings = CONFIGURATION_KEYS & are_of_chrome.keys() or num_values > len(messages)
+    if has_settings and not is_of_chrome:
         raise not_texts(file.name)
-    messages = [_message(parsed, member) for member in spoken]
     return KeyedFile(parsed.content, parsed.codec, messages)
 
 

@@ -37,14 +37,15 @@ class JsonFile:
     """A JSON file that holds an object. Raises UserError for other content."""
 
     def __init__(self, file: DocumentFile) -> None:
+        self._name = file.name
         self.content, self.codec = decode(file.content, file.name)
         try:
-            self.root: Any = json.loads(self.content.removeprefix(BYTE_ORDER_MARK))
+            is_object = isinstance(json.loads(self.content.removeprefix(BYTE_ORDER_MARK)), dict)
         except (ValueError, RecursionError) as error:
             place = getattr(error, "pos", 0)
             line = self.content.count("\n", 0, place) + 1
             raise UserError(f"{file.name}:{line}: not valid JSON: {error}.") from None
-        if not isinstance(self.root, dict):
+        if not is_object:
             raise not_texts(file.name)
         # Some programs write only ASCII.
         is_ascii = self.content.isascii() and "\\u" in self.content
@@ -56,9 +57,14 @@ class JsonFile:
         path = f"{hash(parent.path)} " if parent else ""  # the whole path could be long
         at = (parent.begin if parent else self.content.index("{")) + 1
         number = 0
+        if parent and not isinstance(parent.value, dict | list):
+            return
         while (place := MEMBER.match(self.content, at)) and self.content[place.end()] not in "]}":
             begin = place.end()
-            value, at = JSON_DECODER.raw_decode(self.content, begin)
+            try:
+                value, at = JSON_DECODER.raw_decode(self.content, begin)
+            except RecursionError:
+                raise not_texts(self._name) from None
             name = json.loads(place["key"]) if place["key"] else f"{number}"
             yield Member(f"{path}{name}", name, place.span("key"), value, begin, at)
             number += 1

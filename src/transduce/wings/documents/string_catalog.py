@@ -1,8 +1,7 @@
 """Reads Apple's string catalogs (.xcstrings), which hold each text with its translations."""
 
 import json
-from collections.abc import Iterator, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,7 +26,8 @@ class _Entry(NamedTuple):
     member: Member
     line: int
     target: Any  # the localisation for the target language
-    made: Any  # a new one, with the texts of the source language
+    source: str  # the localisation for the source language, as JSON
+    in_language: Callable[[dict[str, Any]], dict[str, Any]]  # makes the objects of a new one
     code: str  # of the target language
     indent: str  # the line break and the blanks before a line
 
@@ -40,11 +40,15 @@ class _Entry(NamedTuple):
 
     @property
     def texts(self) -> list[str]:
-        return [unit["value"] for unit in _units(self.made).values()]
+        return [unit["value"] for unit in _units(self.made()).values()]
+
+    def made(self) -> Any:
+        """The new localisation, with the texts of the source language."""
+        return json.loads(self.source, object_hook=self.in_language)
 
     def write(self, translations: Sequence[str]) -> str:
         """The entry in Xcode's style, with the new localisation; "" if a translation is missing."""
-        made = deepcopy(self.made)
+        made = self.made()
         for unit, translation in zip(_units(made).values(), translations, strict=True):
             unit["value"] = translation
         value = self.member.value
@@ -76,7 +80,7 @@ def read_catalog_pairs(file: CorpusFile) -> Iterator[TextPair]:
     catalog = DocumentFile(content, display_name(file.path), *file.languages)
     for entry in _entries(JsonFile(catalog), catalog):
         written = _units(entry.target) if entry.is_translated else {}
-        for path, unit in _units(entry.made).items():
+        for path, unit in _units(entry.made()).items():
             if path in written:
                 yield unit["value"], written[path]["value"], entry.line
 
@@ -99,9 +103,10 @@ def _entries(parsed: JsonFile, file: DocumentFile) -> Iterator[_Entry]:
     for member in members:
         localisations = member.value.get(LOCALIZATIONS, {})
         source = localisations.get(spoken, {STRING_UNIT: {"value": member.name}})
-        made = json.loads(json.dumps(source), object_hook=in_language)
-        line = lines.line(member.begin)
-        yield _Entry(member, line, localisations.get(code), made, code, indent)
+        texts = (json.dumps(source), in_language)
+        yield _Entry(
+            member, lines.line(member.begin), localisations.get(code), *texts, code, indent
+        )
 
 
 def _is_open(entry: Any) -> bool:
