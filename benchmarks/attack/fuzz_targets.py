@@ -583,6 +583,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "pptx": partial(office, name="in.pptx", member="ppt/slides/slide1.xml"),
     "odt": partial(office, name="in.odt", member="content.xml"),
     "epub": lambda data: office(data, "in.epub", "book.opf", "META-INF/container.xml"),
+    "xlsx": partial(office, name="in.xlsx", member="xl/worksheets/sheet1.xml"),
     "office_archive": partial(office_file, name="in.docx"),
     "pages": lambda data: corpus(data, "one.html", "two.html"),
     "subtitles": lambda data: corpus(data, "one.srt", "two.srt"),

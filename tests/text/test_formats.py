@@ -9,7 +9,6 @@ from transduce.system.registry import load
 from transduce.text.formats import (
     FILE_FORMATS,
     PLAIN_TEXT,
-    SPREADSHEET_SUFFIXES,
     DocumentFile,
     Format,
     TextKind,
@@ -151,7 +150,8 @@ def test_a_pair_is_read_from_files_of_every_format(tmp_path: Path, suffix: str) 
 
 
 @pytest.mark.parametrize(
-    "suffix", [".txt", ".tmx", ".xlf", ".XLIFF", ".po", ".pot", ".csv", ".xcstrings", *MONOLINGUAL]
+    "suffix",
+    [".txt", ".tmx", ".xlf", ".XLIFF", ".po", ".pot", ".csv", ".xlsx", ".xcstrings", *MONOLINGUAL],
 )
 def test_a_text_is_translated_in_documents_of_every_format(suffix: str) -> None:
     content = MONOLINGUAL.get(suffix) or BILINGUAL.get(suffix.lower(), PO)
@@ -181,15 +181,25 @@ def test_a_format_says_what_its_texts_may_contain(
 
 
 def test_only_these_formats_are_documents() -> None:
-    names = {".txt", ".tmx", ".xlf", ".xliff", ".po", ".pot", ".csv", ".xcstrings", *MONOLINGUAL}
+    names = {
+        ".txt",
+        ".tmx",
+        ".xlf",
+        ".xliff",
+        ".po",
+        ".pot",
+        ".csv",
+        ".xlsx",
+        ".xcstrings",
+        *MONOLINGUAL,
+    }
     office = {".docx", ".pptx", ".odt", ".odp", ".epub", ".md", ".markdown"}
     assert {*document_suffixes()} == names | office
     for name in ("a.tsv", "a.jsonl", "a", "a.en"):
         assert not format_of(name).is_document and not format_of(name).symbols
     assert format_of("dir.po/a.TMX.gz") == FILE_FORMATS[".tmx"] and format_of("a.gz") == Format()
     assert format_of("a.mrg").symbols and ".mrg" in bilingual_suffixes()  # of the lab
-    for suffix in (".ods", ".xls", ".xlsx"):
-        assert suffix in SPREADSHEET_SUFFIXES
+    for suffix in (".ods", ".xls"):
         with pytest.raises(UserError, match=r"can't be translated"):
             read_document(b"", f"a{suffix}", "en", "de")
 

@@ -4,6 +4,7 @@ import re
 
 SAMPLE_BYTES, MIN_ZEROS = 1024, 16
 OFFICE = "Save the text as .txt, or as .html to keep the formatting."
+SPREADSHEETS = "Save it as .xlsx or .csv, with the languages of its columns in the first row."
 TOOLS = "Export it from your translation tool as .xlf or .tmx."
 UNREADABLE = dict.fromkeys(
     (".doc", ".docx", ".odt", ".pdf", ".rtf", ".epub", ".ppt", ".pptx", ".odp"), OFFICE
@@ -11,6 +12,7 @@ UNREADABLE = dict.fromkeys(
 UNREADABLE |= dict.fromkeys(
     (".sdlxliff", ".mqxliff", ".mqxlz", ".mxliff", ".txlf", ".ttx", ".txml", ".wsxz"), TOOLS
 )
+UNREADABLE |= dict.fromkeys((".ods", ".xls"), SPREADSHEETS)
 QT_LINGUIST = re.compile(r"\ufeff?<(?:\?xml|!DOCTYPE TS)")  # the beginning of a .ts file
 
 LOOKS_LIKE = {  # first bytes of files that are often mistaken for UTF-8 text -> kind of file, advice

@@ -98,8 +98,6 @@ class Format(NamedTuple):
         return bool(self.document) and not self.plain
 
 
-SPREADSHEET_SUFFIXES = (".ods", ".xls", ".xlsx")
-
 # JSON of Flutter, or lines of text in Standard Arabic.
 ARABIC_OR_FLUTTER = ".arb"
 
@@ -152,6 +150,9 @@ FILE_FORMATS = {
     ".ttml": _OTHER_SUBTITLES,
     ".csv": Format(
         f"{_DOCUMENTS}.csv_tables:read_csv_pairs", document=f"{_DOCUMENTS}.csv_tables:read_csv"
+    ),
+    ".xlsx": Format(
+        f"{_DOCUMENTS}.excel:read_excel_pairs", document=f"{_DOCUMENTS}.excel:read_excel"
     ),
     ".xcstrings": Format(
         f"{_DOCUMENTS}.string_catalog:read_catalog_pairs",

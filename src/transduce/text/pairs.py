@@ -12,7 +12,6 @@ from transduce.text.encoding_errors import UNDECODED, readable
 from transduce.text.file_kinds import UNREADABLE
 from transduce.text.formats import (
     FILE_FORMATS,
-    SPREADSHEET_SUFFIXES,
     CorpusFile,
     TextPair,
     bilingual_suffixes,
@@ -253,11 +252,6 @@ def _read_bilingual(file: str, languages: tuple[str, str], lenient: bool) -> Ite
         )
     if not Path(file).is_file():
         next(iter(read_lines(file)), None)  # raises the error for a missing file
-    if suffixes(file)[0] in SPREADSHEET_SUFFIXES:
-        raise UserError(
-            f"{file} is a spreadsheet.",
-            "Save it as .csv, with the languages of its columns in the first row.",
-        )
     raise UserError(
         f"{file}: the suffix does not name a bilingual format.",
         UNREADABLE.get(

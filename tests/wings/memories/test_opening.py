@@ -73,7 +73,7 @@ def test_several_directions_of_a_memory(tmp_path: Path, capsys: pytest.CaptureFi
         ("a.tsv", "A dog.\t\n", ["en-de"], "no unit in the model's directions: en-de"),
         ("a.tsv", "A dog.\tHund\n", ["en-de", "en-fr"], "does not name its languages.*en,de="),
         ("a.tsv", "A dog.\tHund\n", ["en-de", "de-en"], "does not name its languages.*en,de="),
-        ("a.ods", "A dog.\n", ["en-de"], "is a spreadsheet"),
+        ("a.ods", "A dog.\n", ["en-de"], "Save it as .xlsx"),
     ],
 )
 def test_unusable_files(

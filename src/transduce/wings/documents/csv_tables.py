@@ -1,14 +1,13 @@
 """Reads .csv tables whose first row names the columns of the source and the target language."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from itertools import repeat
 from typing import NamedTuple
 
 from transduce.system.errors import UserError
 from transduce.text.formats import MESSAGE, CorpusFile, DocumentFile, TextPair
-from transduce.text.languages import language_name, nearest_code
 from transduce.text.plain import BYTE_ORDER_MARK, display_name, read_pieces
 from transduce.wings.documents.document import (
     Document,
@@ -20,11 +19,13 @@ from transduce.wings.documents.document import (
 )
 from transduce.wings.documents.icu import branched
 from transduce.wings.documents.keyed import is_readable
+from transduce.wings.documents.named_columns import (
+    SOURCE_COLUMNS,
+    TARGET_COLUMNS,
+    find_column,
+)
 
 CSV_SEPARATORS = ",;\t"
-# Names of columns, if none is named by its language.
-SOURCE_COLUMNS = ("source", "src")
-TARGET_COLUMNS = ("target", "tgt", "translation")
 
 
 class _Cell(NamedTuple):
@@ -52,25 +53,9 @@ class _Table:
         self._rows = _rows(content, name, self.separator)
         self.header = next(self._rows, [])
         self.names = [cell.text.strip() for cell in self.header]
-        self.source = self._column(name, languages[0], SOURCE_COLUMNS)
-        self.target = self._column(name, languages[1], TARGET_COLUMNS, is_needed=needs_target)
-
-    def _column(
-        self, name: str, language: str, others: Sequence[str], *, is_needed: bool = True
-    ) -> int:
-        """The index of the column for a language; behind the last column if there is none."""
-        nearest = nearest_code(language, filter(None, self.names)) or language
-        folded = [each.casefold() for each in self.names]
-        for wanted in (nearest, language_name(language), *others):
-            if wanted.casefold() in folded:
-                return folded.index(wanted.casefold())
-        if is_needed:
-            raise UserError(
-                f"{name}: no column is named {language!r}. The first row has: {', '.join(map(repr, self.names))}.",
-                f"Name the column by the language's code ({language}) or English name, or name the columns source "
-                "and target.",
-            )
-        return len(folded)
+        source, target = languages
+        self.source = find_column(self.names, SOURCE_COLUMNS, source, name)
+        self.target = find_column(self.names, TARGET_COLUMNS, target, name, is_needed=needs_target)
 
     def cells(self) -> Iterator[tuple[list[_Cell], _Cell, _Cell]]:
         """Each row with its source and its target. If these are missing, they are blank and at the end of the row."""

@@ -18,6 +18,8 @@ PREFIXES = {
     "/ooxml/wordprocessingml/main": "w",
     "/drawingml/2006/main": "a",
     "/ooxml/drawingml/main": "a",
+    "/spreadsheetml/2006/main": "x",
+    "/ooxml/spreadsheetml/main": "x",
     ":xmlns:text:1.0": "text",
     ":xmlns:office:1.0": "office",
     "/dc/elements/1.1/": "dc",

@@ -6,6 +6,7 @@ convert() { soffice --headless --convert-to "$1" --outdir . "$2"; }
 convert 'docx:MS Word 2007 XML' page.html
 convert odt page.docx
 convert odt layout.fodt
+convert xlsx table.csv
 convert 'docx:MS Word 2007 XML' layout.odt
 convert epub layout.odt
 pandoc notes.md -o notes.docx
