@@ -151,7 +151,7 @@ def test_a_pair_is_read_from_files_of_every_format(tmp_path: Path, suffix: str) 
 
 @pytest.mark.parametrize(
     "suffix",
-    [".txt", ".tmx", ".xlf", ".XLIFF", ".po", ".pot", ".csv", ".xlsx", ".xcstrings", *MONOLINGUAL],
+    [".txt", ".tmx", ".xlf", ".XLIFF", ".po", ".pot", ".csv", ".xcstrings", *MONOLINGUAL],
 )
 def test_a_text_is_translated_in_documents_of_every_format(suffix: str) -> None:
     content = MONOLINGUAL.get(suffix) or BILINGUAL.get(suffix.lower(), PO)
