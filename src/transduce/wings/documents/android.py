@@ -67,17 +67,23 @@ def _messages(unit: Unit, content: str) -> Iterator[Message]:
     items = [Element("string", {}, 0, len(unit.content))]
     if not re.match(r"<string\s", unit.opening):
         items = [child for child in unit.children if child.name == "item"]
+    counted = 0  # bytes of the unit
+    first = unit.begin
     for i, item in enumerate(items if translatable != "false" else ()):
-        raw = unit.text(item).strip()
+        first += len(unit.content[counted : item.begin].decode())
+        counted = item.begin
+        text = unit.text(item)
+        raw = text.strip()
         if not raw or RESOURCE.fullmatch(raw):
             continue
-        begin = unit.inside(item)[0] + unit.text(item).index(raw)
+        whole = unit.content[item.begin : item.last].decode()
+        begin = first + len(whole) - len(text) + text.index(raw)
         category = item.attributes.get("quantity", "")
         message = _message(f"{name} {product} {category or i}", raw, begin)
         if category in CLDR_ORDER:
-            first = unit.character(item.begin)
             span = attributes(content[first:begin])["quantity"]
-            edges = (first, unit.end(item), (first + span[0], first + span[1]))
+            end = content.index(">", begin + len(raw)) + 1
+            edges = (first, end, (first + span[0], first + span[1]))
             form = Form(f"{name} {product}", category, *edges, indentation(content, first))
             message = message._replace(form=form)
         yield message
