@@ -95,9 +95,10 @@ class OpenDocument:
             elif node.name == "text:span":
                 yield from self._inside(node, style + opening, place)
             elif node.name in PAIRED_ELEMENTS and node.children:
-                closing = self._text[node.content_end : node.end]
-                yield Token("open", *(span or (node.begin, node.content_begin)), opening)
-                yield from self._inside(node, style, span)
+                # Impress ignores spans in a link, so the spans around a link must stay around it.
+                closing = f"{self._text[node.content_end : node.end]}{self._closing(style)}"
+                yield Token("open", *(span or (node.begin, node.content_begin)), style + opening)
+                yield from self._inside(node, "", span)
                 yield Token("close", *(span or (node.content_end, node.end)), closing)
             elif node.name not in NOT_SHOWN:
                 kind: TokenKind = "break" if node.name in LINE_PARTS else "point"
