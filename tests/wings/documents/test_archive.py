@@ -201,6 +201,24 @@ def test_a_link_has_no_span_in_it_if_it_had_none() -> None:
     assert re.search(r"<text:a [^>]*>THE PAGE</text:a>", written.documents["content.xml"].content)
 
 
+def test_blanks_in_opendocument() -> None:
+    """Readers ignore a blank at the beginning and behind another, but not those that do not break."""
+    names = "xmlns:text='urn:oasis:names:tc:opendocument:xmlns:text:1.0'"
+    text = '<text:s text:c="3"/>10\xa0km \n<text:s/>far'
+    content = archive({"content.xml": f"<text:p {names}>{text}</text:p>"})
+    document = read("a.odt", content)
+    assert document.texts == ["   10\xa0km  far"]
+    written = members(document.write(["   10\xa0km  weit"]))["content.xml"].decode()
+    assert '><text:s text:c="3"/>10\xa0km <text:s text:c="1"/>weit<' in written
+
+
+def test_labels_of_a_book_have_no_elements() -> None:
+    document = read("a.epub", epub("<p>A dog</p>"))
+    written = members(document.write(["Zwei  Hunde"] * len(document.texts)))
+    assert "<text>Zwei  Hunde</text>" in written["toc.ncx"].decode()
+    assert "<dc:title>Zwei  Hunde</dc:title>" in written["book.opf"].decode()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("soffice") is None, reason="needs LibreOffice")
 @pytest.mark.parametrize("name", [name for name in OFFICE_FILES if not name.endswith("epub")])

@@ -117,6 +117,31 @@ def test_fields_stay_except_for_links() -> None:
     ) == ["See <r1>this page</r1>"]
 
 
+def test_a_link_may_begin_inside_an_element_of_its_field() -> None:
+    whole = field(' HYPERLINK "x" ', "page")
+    at = whole.index('<w:r><w:fldChar w:fldCharType="separate"')
+    end = whole.rindex("<w:r>")
+    tagged = f"{whole[:at]}<w:smartTag>{whole[at:end]}</w:smartTag>{whole[end:]}"
+    document = read("a.docx", docx(paragraph(run("See "), tagged, run(" now"))))
+    assert document.texts == ["See <x1/> now"]
+    assert tagged.replace(' w:rsidR="00A1"', "") in body(document.write(["<x1/> jetzt"]))
+
+
+def test_a_pair_without_words_stays_itself() -> None:
+    """The element of a box to tick would get another word of the translation."""
+    box = f"<w:sdt><w:sdtPr/><w:sdtContent>{run(chr(0x2610))}</w:sdtContent></w:sdt>"
+    assert texts(paragraph(box, run("I agree."))) == ["I agree."]
+    document = read("a.docx", docx(paragraph(run("Tick "), box, run(" here."))))
+    assert document.texts == ["Tick <x1/> here."]
+    assert box.replace(' w:rsidR="00A1"', "") in body(document.write(["Hier <x1/>"]))
+
+
+def test_blanks_that_do_not_break_stay() -> None:
+    without = "<w:r><w:t>{}</w:t></w:r>"
+    runs = map(without.format, (" 10 ", "\xa0", "km", "\u3000far"))
+    assert texts(paragraph(*runs)) == ["10\xa0km\u3000far"]
+
+
 def test_numbers_of_footnotes_are_no_words() -> None:
     raised = '<w:vertAlign w:val="superscript"/>'
     assert texts(paragraph(run("A dog"), run("2", raised), run(", too"))) == ["A dog<x1/>, too"]

@@ -63,4 +63,11 @@ def _page(archive: Archive, member: str, file: DocumentFile) -> Document:
 def _texts(archive: Archive, member: str, element: str) -> Document:
     """The texts of the elements with a name."""
     text, name, codec = archive.read_xml(member)
-    return read_paragraphs(text, name, codec, OpenDocument(text, (element,)))
+    return read_paragraphs(text, name, codec, _Label(text, (element,)))
+
+
+class _Label(OpenDocument):
+    """A text without elements."""
+
+    def write(self, text: str, _style: str) -> str:
+        return text

@@ -6,11 +6,12 @@ accepted.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 
 from transduce.text.formats import DocumentFile
 from transduce.wings.documents.archive import Archive, ArchiveDocument
 from transduce.wings.documents.document import Document
-from transduce.wings.documents.paragraphs import Token, read_paragraphs
+from transduce.wings.documents.paragraphs import Token, joined, read_paragraphs
 from transduce.wings.documents.xml_tree import Node, characters, raw_name
 
 WORD_TEXT = re.compile(r"word/(?:document|header|footer|footnotes|endnotes)\d*\.xml")
@@ -97,10 +98,10 @@ class Ooxml:
         """The tokens of a paragraph."""
         self._tag = raw_name(self._text, paragraph).removesuffix("p")
         tokens = self._with_fields(self._inside(paragraph, None))
-        for i, token in enumerate(tokens):
-            if _is_mark(token, tokens[i + 1 : i + 2]):
-                tokens[i] = token._replace(kind="point", raw=self.write(token.raw, token.style))
-        return tokens
+        return [
+            joined([token], self.write) if _is_mark(token, tokens[i + 1 : i + 2]) else token
+            for i, token in enumerate(tokens)
+        ]
 
     def write(self, text: str, style: str) -> str:
         """A run."""
@@ -170,7 +171,7 @@ class Ooxml:
         text = BLANKS_IN_LINE.sub(" ", characters(self._text, node))
         tag = self._text[node.begin : node.content_begin]
         keeps_blanks = self._prefix == "a:" or PRESERVED.search(tag)
-        return text if keeps_blanks else text.strip()
+        return text if keeps_blanks else text.strip(" ")  # not the blanks that don't break
 
     def _style(self, properties: Node) -> str:
         """The properties of a run that a reader sees."""
@@ -203,25 +204,13 @@ class Ooxml:
 
     def _field(self, tokens: Sequence[Token]) -> Sequence[Token]:
         """The tokens of a field; unchanged if it begins in one container and ends in another."""
-        level = 0
-        for token in tokens:
-            level += (token.kind == "open") - (token.kind == "close")
-            if level < 0:
-                return tokens
-        if level:
+        levels = list(accumulate((each.kind == "open") - (each.kind == "close") for each in tokens))
+        if min(levels) < 0 or levels[-1]:
             return tokens
         parts = [token.style if token.kind == "field" else "" for token in tokens]
-        raws = [
-            self.write(token.raw, token.style) if token.kind == "text" else token.raw
-            for token in tokens
-        ]
         result = parts.index("separate") + 1 if "separate" in parts else len(tokens)
         instruction = "".join(each.style for each in tokens[:result] if each.kind == "instruction")
-        first = tokens[0]
-        last = tokens[-1]
-        if _is_link(instruction) and result < len(tokens):
-            opening = Token("open", first.begin, tokens[result - 1].end, "".join(raws[:result]))
-            closing = Token("close", last.begin, last.end, last.raw)
-            return [opening, *tokens[result:-1], closing]
-        inside = tuple(node for token in tokens for node in token.inside)
-        return [Token("point", first.begin, last.end, "".join(raws), inside=inside)]
+        if _is_link(instruction) and result < len(tokens) and not levels[result - 1]:
+            opening = joined(tokens[:result], self.write)._replace(kind="open")
+            return [opening, *tokens[result:-1], tokens[-1]._replace(kind="close")]
+        return [joined(tokens, self.write)]

@@ -21,7 +21,8 @@ PAIRED_ELEMENTS = ("text:a", "text:meta", "loext:content-control")
 LINE_PARTS = ("text:tab", "text:line-break")
 NOT_SHOWN = ("text:soft-page-break", "?")
 MAX_BLANKS = 100
-SEVERAL_BLANKS = re.compile(" {2,}")
+COLLAPSED_BLANKS = re.compile(r"[ \t\r\n]+")  # not those that don't break
+IGNORED_BLANKS = re.compile("(?<= ) +|\\A {2,}")
 
 
 def read_odt(file: DocumentFile) -> ArchiveDocument:
@@ -65,13 +66,13 @@ class OpenDocument:
         return list(self._inside(paragraph, "", None))
 
     def write(self, text: str, style: str) -> str:
-        """A text in its spans; readers ignore the second of two blanks, unless it is an element."""
+        """A text in its spans; readers ignore a blank behind another, and at the beginning, unless it is an element."""
         tag = self._tag
 
         def element(blanks: re.Match[str]) -> str:
-            return f' <{tag}s {tag}c="{len(blanks[0]) - 1}"/>'
+            return f'<{tag}s {tag}c="{len(blanks[0])}"/>'
 
-        return f"{style}{SEVERAL_BLANKS.sub(element, text)}{self._closing(style)}"
+        return f"{style}{IGNORED_BLANKS.sub(element, text)}{self._closing(style)}"
 
     def _closing(self, style: str) -> str:
         return f"</{self._tag}span>" * style.count("<")
@@ -87,7 +88,7 @@ class OpenDocument:
             place = span or (node.begin, node.end)
             if not node.name or raw.startswith(CDATA_BEGIN):
                 text = characters(self._text, Node("", *place, *place, [node]))
-                yield Token("text", *place, re.sub(r"\s+", " ", text), style)
+                yield Token("text", *place, COLLAPSED_BLANKS.sub(" ", text), style)
             elif node.name == "text:s":
                 count = attribute(raw, "text:c") or "1"
                 blanks = int(count) if count.isascii() and count.isdigit() and len(count) < 4 else 1

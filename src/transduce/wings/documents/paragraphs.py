@@ -19,6 +19,7 @@ from transduce.wings.documents.document import Document, Edit, Slot
 from transduce.wings.documents.xml import ILLEGAL_CHARACTER
 from transduce.wings.documents.xml_tree import Node, find_elements
 
+Write = Callable[[str, str], str]  # XML of a text in a style
 TokenKind = Literal[
     "text", "open", "close", "point", "break", "code", "gone", "field", "instruction"
 ]
@@ -78,7 +79,7 @@ class _Reader:
 
     def add(self, paragraph: Node, line: int, within: int | None, tag: tuple[int, int]) -> None:
         """Append the slot of a paragraph, and the slots of the paragraphs inside."""
-        tokens = self.syntax.tokens(paragraph)
+        tokens = _without_wordless_pairs(self.syntax.tokens(paragraph), self.syntax.write)
         first, last = trimmed(tokens)
         core = tokens[first:last]
         number = len(self.slots)
@@ -103,6 +104,31 @@ class _Reader:
                 )
                 for each in _outermost(node, self.syntax):
                     self.add(each, line, *inner)
+
+
+def _without_wordless_pairs(tokens: Iterable[Token], write: Write) -> list[Token]:
+    """Join the tokens of a pair without words, such as a box to tick, which would get others in the translation."""
+    done = list[Token]()
+    begins = list[int]()
+    for token in tokens:
+        done.append(token)
+        if token.kind == "open":
+            begins.append(len(done) - 1)
+        elif token.kind == "close":
+            begin = begins.pop()
+            pair = done[begin:]
+            if not any(map(str.isalnum, "".join(each.raw for each in pair if each.kind == "text"))):
+                done[begin:] = [joined(pair, write)]
+    return done
+
+
+def joined(tokens: Sequence[Token], write: Write) -> Token:
+    """One token that stays, instead of several."""
+    raw = "".join(
+        write(each.raw, each.style) if each.kind == "text" else each.raw for each in tokens
+    )
+    inside = tuple(node for each in tokens for node in each.inside)
+    return Token("point", tokens[0].begin, tokens[-1].end, raw, inside=inside)
 
 
 def _outermost(node: Node, syntax: Syntax) -> Iterator[Node]:
@@ -204,7 +230,7 @@ def _main_styles(tokens: Iterable[Token]) -> Iterator[str]:
     return (max(count, key=lambda style: count[style], default="") for count in counts)
 
 
-def from_markup(translation: str, kept: Sequence[Kept], write: Callable[[str, str], str]) -> str:
+def from_markup(translation: str, kept: Sequence[Kept], write: Write) -> str:
     """Write a translation with the elements that its tags stand for.
 
     Every element that is not a pair occurs exactly once, even if the translation lacks its tag.
