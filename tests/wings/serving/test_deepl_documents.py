@@ -53,6 +53,21 @@ def test_a_document_is_uploaded_translated_and_downloaded_once(asking: Any) -> N
     assert asking.get("/v2/usage").json()["character_count"] == 7
 
 
+def test_a_document_is_forgotten_before_the_next_request(
+    asking: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def begin_too_late(*_: object) -> None:
+        pass
+
+    monkeypatch.setattr("starlette.background.run_in_threadpool", begin_too_late)
+    handle = upload(asking).json()
+    path = f"/v2/document/{handle['document_id']}"
+    key = {"document_key": handle["document_key"]}
+    assert asking.post(path, json=key).json()["status"] == "done"
+    assert asking.post(f"{path}/result", json=key).status_code == 200
+    refused(asking.post(f"{path}/result", json=key), 404, "downloaded")
+
+
 def test_a_document_belongs_to_a_key(tokenizer: Tokenizer, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     alice, bob = (

@@ -76,7 +76,11 @@ def add_documents(app: FastAPI, service: Service, glossaries: Glossaries) -> Non
         if not kept[handle].done():
             raise HTTPException(503, "The translation of the document is not done.")
         response, _ = kept[handle].result()
-        response.background = BackgroundTask(kept.pop, handle, None)
+
+        async def forget() -> None:  # a function without async would run in a thread, later
+            kept.pop(handle, None)
+
+        response.background = BackgroundTask(forget)
         return response
 
     path = "/v2/document/{document_id}"
