@@ -62,6 +62,13 @@ def test_xml(asking: Any) -> None:
     assert found["text"] == text
 
 
+@pytest.mark.parametrize("tags", [["x", " y"], ["x", "y", ""], "x, y", ["x,y"]])
+def test_names_of_tags_as_clients_send_them(asking: Any, tags: Any) -> None:
+    text = "<d>ka <x>lo</x> <y>&#x6d;i</y></d>"
+    [found] = translated(asking, text, tag_handling="xml", ignore_tags=tags)
+    assert found["text"] == text
+
+
 def test_html_and_its_attributes(asking: Any) -> None:
     text = '<p title="ka">ka <b>lo</b>.<br><span class=x>mi</span></p>'
     for fields in ({}, {"ignore_tags": ["span"]}, {"split_sentences": "0"}):
@@ -149,7 +156,7 @@ def test_languages_are_detected(asking: Any) -> None:
         ({"tag_handling": "md"}, "tag_handling"),
         ({"style_id": "a"}, "style_id"),
         ({"custom_instructions": ["Be brief."]}, "custom_instructions"),
-        ({"ignore_tags": ["x", ""]}, "ignore_tags"),
+        ({"ignore_tags": ["x", 5]}, "ignore_tags"),
         ({"text": 5}, "text"),
         ({"source_lang": None, "glossary_id": "a"}, "source_lang"),
     ],

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from fastapi import FastAPI, Request, Response
 from fastapi.concurrency import contextmanager_in_threadpool
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
 from transduce.decoding.types import Term, TranslationOptions, as_terms
 from transduce.system.errors import UserError
@@ -50,12 +50,12 @@ TARGET_VARIANTS = {"EN": ("EN-GB", "EN-US"), "PT": ("PT-BR", "PT-PT")}
 UNSUPPORTED_FIELDS = "style_id", "translation_memory_id", "custom_instructions", "output_format"
 
 
-def _listed(names: object) -> object:
-    return names.replace(",", " ").split() if isinstance(names, str) else names
+def _split(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(" ".join(names).replace(",", " ").split())
 
 
-# In a form, a text with commas between the names.
-Names = Annotated[tuple[Annotated[str, Field(pattern=r"^\S+$")], ...], BeforeValidator(_listed)]
+# Forms have a text with commas between the names. DeepL's clients split "x, y" into "x" and " y".
+Names = Annotated[tuple[str, ...], BeforeValidator(payload.as_texts), AfterValidator(_split)]
 
 
 class Wish(Pair):
