@@ -325,7 +325,7 @@ def test_malformed_requests(asking: TestClient) -> None:
     for body, said in (
         ({"model": "en-de"}, "messages: field required."),
         ({"messages": "ka"}, "messages: input should be a valid list."),
-        ({"messages": [{"content": "ka"}]}, "messages: field required."),
+        ({"messages": [{"content": "ka"}]}, "role: field required."),
         ({"messages": [{"role": "user", "content": 1}]}, "only text"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "only text"),
         ({"messages": [], "model": ["en-de"]}, "model: "),

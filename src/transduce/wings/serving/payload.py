@@ -144,9 +144,9 @@ def validate(kind: type[Fields], fields: JsonObject) -> Fields:
         return kind.model_validate(_present(fields))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise UserError(
-            f"{first['loc'][0]}: {first['msg'][:1].lower()}{first['msg'][1:]}."
-        ) from None
+        # A missing field may belong to an object in the field.
+        name = first["loc"][-1 if first["type"] == "missing" else 0]
+        raise UserError(f"{name}: {first['msg'][:1].lower()}{first['msg'][1:]}.") from None
 
 
 def _present(fields: JsonObject) -> JsonObject:
