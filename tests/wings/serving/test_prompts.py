@@ -31,6 +31,7 @@ TEXTS = st.text(st.characters(categories=["L", "N", "P", "Zs"])).filter(
         ('{"target_lang": "de"}', "A dog.", "", "de"),
         ("", '{"target_lang": "de", "source_lang": "en", "text": "A dog."}', "en", "de"),
         ("", '{"text": "A dog.", "to": "German", "from": "auto"}', "auto", "German"),
+        ("", '{"text": "A dog.", "to": "German", "from": null}', "", "German"),
         ("Translate from English to French:", "Translate to German:\nA dog.", "English", "German"),
     ],
 )
@@ -40,6 +41,13 @@ def test_stated_forms_name_languages(system: str, user: str, source: str, target
 
 def test_a_list_of_texts_with_a_target_stays_a_list() -> None:
     assert read_prompt("", '{"target": "de", "text": ["ä", "b"]}').text == '["ä", "b"]'
+
+
+def test_null_and_numbers_are_no_text() -> None:
+    assert read_prompt('{"target": "de", "text": null}', "A dog.") == Prompt("A dog.", "", "de")
+    assert read_prompt("", '{"target": "de", "text": null}').text == ""
+    with pytest.raises(UserError, match="does not understand the JSON"):
+        read_batch(read_prompt("", '{"target": "de", "text": 5}').text)
 
 
 @pytest.mark.parametrize(

@@ -72,20 +72,24 @@ MAX_FIRST_CHARACTERS = 500  # of the line that may be an instruction
 to_json = partial(json.dumps, ensure_ascii=False)
 
 
-def _as_text(text: object) -> str:
-    return text if isinstance(text, str) else to_json(text)
+def _as_text(value: object) -> object:
+    """A value of JSON as a text: "" for null, and a list or an object as JSON."""
+    return to_json(value) if isinstance(value, list | dict) else value or ""
+
+
+FROM_JSON = BeforeValidator(_as_text)
 
 
 @dataclass
 class Prompt:
     """A text, and the languages that the prompt around it states: codes or names, or ""."""
 
-    text: Annotated[str, BeforeValidator(_as_text)] = ""
-    source: Code = Field(
+    text: Annotated[str, FROM_JSON] = ""
+    source: Annotated[Code, FROM_JSON] = Field(
         default="",
         validation_alias=AliasChoices("source_lang", "source", "sourceLanguage", "from"),
     )
-    target: Code = Field(
+    target: Annotated[Code, FROM_JSON] = Field(
         default="",
         validation_alias=AliasChoices("target_lang", "target", "targetLanguage", "to"),
     )
