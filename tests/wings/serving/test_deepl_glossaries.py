@@ -93,7 +93,9 @@ def test_v2_refuses_the_entries_of_several_language_pairs(tokenizer: Tokenizer) 
     glossaries = Glossaries()
     glossaries.save(glossary)
     with served(tokenizer, glossaries=glossaries) as asking:
-        refused(asking.get(f"/v2/glossaries/{glossary.id}/entries"), 400, "source_lang")
+        for place in ("", "/entries"):
+            answer = asking.get(f"/v2/glossaries/{glossary.id}{place}")
+            refused(answer, 404, "Use /v3/glossaries.")
         assert asking.get("/v2/glossaries").json() == {"glossaries": []}
 
 
@@ -114,7 +116,7 @@ def test_dictionaries_are_added_replaced_and_removed(asking: Any) -> None:
     refused(asking.delete(f"{path}/dictionaries", params=pair), 404, "no dictionary from en to de")
     refused(asking.get(f"{path}/entries", params=pair), 404, "no dictionary from en to de")
     assert asking.get("/v2/glossaries").json() == {"glossaries": []}
-    refused(asking.get(path.replace("v3", "v2") + "/entries"), 400, "source_lang")
+    refused(asking.get(path.replace("v3", "v2")), 404, "Use /v3/glossaries.")
     assert len(asking.get("/v3/glossaries").json()["glossaries"]) == 1
 
 
@@ -175,6 +177,11 @@ def test_glossaries_outlive_the_server(tokenizer: Tokenizer, tmp_path: Path) -> 
         ({"entries": "\n\n"}, "entries"),
         ({"entries": "dog,Hund,en,fr", "entries_format": "csv"}, "the languages of the glossary"),
         ({"entries": 'dog,"' + "x" * 200_000, "entries_format": "csv"}, "not CSV"),
+        ({"entries": 'dog,Hund\n"a\tcat",Katze', "entries_format": "csv"}, "Line 2 of the entries"),
+        (
+            {"entries": '"dog",Hund\n"a\ncat",Katze', "entries_format": "csv"},
+            "Line 2 of the entries",
+        ),
         ({"entries": f"dog\t{'x' * 201}"}, "200"),
         ({"entries_format": "xls"}, "'tsv' or 'csv'"),
         ({"name": ""}, "name"),
@@ -187,6 +194,11 @@ def test_mistakes_in_glossaries(asking: Any, fields: dict[str, Any], part: str) 
     if "name" not in fields:
         asked = {"name": "animals", "dictionaries": [DOG | fields]}
         refused(asking.post("/v3/glossaries", json=asked), 400, part)
+
+
+def test_a_missing_field_is_named(asking: Any) -> None:
+    asked = {"name": "animals", "source_lang": "EN", "target_lang": "DE"}
+    refused(asking.post("/v2/glossaries", json=asked), 400, "entries: field required.")
 
 
 def test_glossaries_that_are_gone(asking: Any) -> None:

@@ -5,7 +5,9 @@ Both versions show the same glossaries; /v2 lists only those with one language p
 
 import asyncio
 import csv
+import re
 from collections import defaultdict
+from io import StringIO
 from typing import Literal
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -26,6 +28,8 @@ from transduce.wings.serving.requests import owner_of, read_fields
 from transduce.wings.serving.service import Service
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+# DeepL refuses tabs, line breaks and other control characters in terms. CSV may quote them, but TSV can't hold them.
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class Pair(BaseModel):
@@ -85,6 +89,10 @@ def _answer(
     is_single = request.url.path.startswith("/v2")
     place = [*request.path_params.values()]
     glossary = glossaries.get(owner, place[0]) if place else ClientGlossary(owner=owner)
+    if is_single and place and len(glossary.dictionaries) != 1:  # clients of /v2 can't read it
+        raise HTTPException(
+            404, "The glossary does not have one language pair. Use /v3/glossaries."
+        )
     match [request.method, *place]:
         case ["GET"]:
             found = glossaries.find(owner)
@@ -145,7 +153,7 @@ def _terms(asked: Entries, known: dict[str, str], service: Service) -> dict[str,
     """Known terms and new entries. Raises UserError for wrong entries or if no model translates their languages."""
     if not service.catalogues.default.route(*asked.languages):
         raise UserError("The two languages of a glossary must differ.")
-    lines = asked.entries.split("\n")
+    lines = StringIO(asked.entries)
     try:
         is_csv = asked.entries_format == "csv"
         rows = [*csv.reader(lines)] if is_csv else [line.split("\t") for line in lines]
@@ -155,7 +163,8 @@ def _terms(asked: Entries, known: dict[str, str], service: Service) -> dict[str,
     for number, row in enumerate(rows, 1):
         term, translation, *codes = [*map(str.strip, row), "", ""]
         is_pair = tuple(map(main_language, filter(None, codes))) in ((), asked.languages)
-        if term and translation and is_pair and term not in new:
+        is_broken = CONTROL.search(term + translation)
+        if term and translation and is_pair and not is_broken and term not in new:
             new[term] = translation
         elif "".join(row).strip():
             raise UserError(
