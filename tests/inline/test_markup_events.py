@@ -5,10 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marked_texts import MARKUP, PLAIN
-from transduce.inline.markup_events import events
+from transduce.inline.events import IN_ALL
+from transduce.inline.markup_events import IN_MARKUP, events
 from transduce.text.formats import MARKUP_TEXT, TextKind
 
 MARKUP_MESSAGE = TextKind(markup=True, message=True)
+
+
+@given(PLAIN | MARKUP, st.booleans())
+def test_every_placeholder_has_one_of_the_characters_of_the_quick_test(
+    text: str, message: bool
+) -> None:
+    for match in IN_MARKUP[message].finditer(text):
+        assert IN_ALL[message].search(match.group())
 
 
 @given(st.text() | PLAIN | MARKUP, st.booleans())

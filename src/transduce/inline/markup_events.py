@@ -8,6 +8,7 @@ from transduce.inline.events import (
     EMPTY_TAG,
     ENTITY,
     ESCAPED_END,
+    IN_ALL,
     MARKUP_BLANKS,
     PLACEHOLDERS,
     TAG_NAME,
@@ -77,12 +78,11 @@ def markup_events(text: str, kind: TextKind) -> Iterator[Event]:
 
 
 def _tokens(text: str, is_message: bool) -> Iterator[Event]:
-    elements = list(pieces(text, html=True))
-    elements = [*_with_content(elements, text)]
+    elements = [*_with_content(list(pieces(text, html=True)), text)]
     i = 0
     while i < len(elements):
         piece = elements[i]
-        raw = text[elements[i].begin : elements[i].end]
+        raw = text[piece.begin : piece.end]
         if piece.kind == "text":
             yield from _characters(raw, is_message)
         elif piece.kind == "open" and is_protected(piece, raw):
@@ -197,9 +197,8 @@ def _half_of_pair(piece: Piece, raw: str) -> Event:
     reference = next(
         (value for name in PAIR_ATTRIBUTES if (value := attribute(raw, name)) is not None), ""
     )
-    opens = piece.name not in OPENED_BY
     return Event(
-        "open" if opens else "close",
+        "close" if piece.name in OPENED_BY else "open",
         raw,
         name=f"{OPENED_BY.get(piece.name, piece.name)} {reference}",
     )
@@ -208,7 +207,8 @@ def _half_of_pair(piece: Piece, raw: str) -> Event:
 def _characters(text: str, is_message: bool) -> Iterator[Event]:
     """Split the text between tags into events for plain text, entities and placeholders."""
     done = 0
-    for match in IN_MARKUP[is_message].finditer(text):
+    found = IN_MARKUP[is_message].finditer(text) if IN_ALL[is_message].search(text) else ()
+    for match in found:
         yield from text_event(text[done : match.start()])
         raw = match.group()
         done = match.end()
