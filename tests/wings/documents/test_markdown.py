@@ -95,7 +95,7 @@ TEXTS = {
     "A &lt; B &amp; \\*C": ["A &lt; B &amp; *C"],
     "A note[^1] for $a^2$, 5 $.\n\n[^1]: It says *so*.": [
         "A note<x1/> for <x2/>, 5 $.",
-        "<x1/> It says <r2>so</r2>.",
+        "It says <r1>so</r1>.",
     ],
     "- [ ] A task": ["<x1/> A task"],
     "---\ntitle: A b\n---\nText": ["Text"],
@@ -105,6 +105,49 @@ TEXTS = {
     ":::note\ntext\n:::": [],
     "\ufeffText\r\nmore\r\n": ["Text more"],
 }
+
+
+# Lines that have a meaning for other programs -> the texts.
+LINES = {
+    "> [!NOTE]\n> A dog\n> runs\n": ["A dog runs"],
+    "> [!tip]- A title\n> A dog\n": ["A title", "A dog"],
+    "A dog\n\n[^1]: One *note*\n[^b]: two\n\n    More\n": [
+        "A dog",
+        "One <r1>note</r1>",
+        "two",
+        "More",
+    ],
+    "A dog\n: what runs\n: An animal\n\n*[ab]: abbreviation\n": [
+        "A dog",
+        "what runs",
+        "An animal",
+        "abbreviation",
+    ],
+    "::: tip\n\nA dog\n:::\n": ["A dog"],
+    "A dog\n{: .class }\n": ["A dog"],
+    "It is\n$$\nx = \\frac{a}{b} \\\\\n  + c\n$$\nnow\n": ["It is", "now"],
+    "> It is\r\n> $$\r\n> x$$\r\n": ["It is"],
+    "```\n$$\n```\n\nA dog\n\n```\n$$\n```\n": ["A dog"],
+    "\\begin{align}\na\n\\end{align}\n\nA dog\n": ["A dog"],
+}
+
+
+@pytest.mark.parametrize("content", LINES)
+def test_lines_of_other_programs_stay_lines(content: str) -> None:
+    document = read("a.md", content.encode())
+    assert document.texts == LINES[content]
+    assert document.write(document.texts).decode() == content
+    written = document.write(translated(document, str.swapcase)).decode()
+    marks = re.compile(r"^(?:> )?(?:\*?\[.*?\]|[:\\{`$x]|  \+).*$", re.MULTILINE)
+    assert marks.findall(written.lower()) == marks.findall(content.lower())
+
+
+def test_markup_in_a_formula_is_none() -> None:
+    content = b"In $\\{a*b*c\\}$ a :smile: and [[A page|it]] {: .b_c_d } here [[1]](x)"
+    document = read("a.md", content)
+    assert document.texts == ["In <x1/> a <x2/> and <x3/> <x4/> here <r5>[1]</r5>"]
+    written = document.write(["<x1/>: <x2/>, <x3/> <x4/> hier <r5>[1]</r5>"])
+    assert written == b"$\\{a*b*c\\}$: :smile:, [[A page|it]] {: .b_c_d } hier [\\[1\\]](x)"
 
 
 @pytest.mark.parametrize("content", TEXTS)

@@ -27,11 +27,23 @@ FRONT_MATTER = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 MARKDOWN_LINE = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n|\Z)")
-# Lines of other programs: containers, admonitions and templates.
-DIRECTIVES = (":::", "!!!", "???", "{%", "{{<", "[TOC]")
-# Not in CommonMark: footnotes, boxes of tasks, formulas.
-EXTENSIONS = re.compile(
-    r"\[\^[^\]\s]++\]:?|\A\[[ xX]\](?=\s)|(?<![\w$\\])\$\$?(?![\s$])[^$]++(?<!\s)\$\$?(?![\w$])"
+# Lines of other programs: containers, admonitions, templates and LaTeX.
+DIRECTIVES = (":::", "!!!", "???", "{%", "{{<", "[TOC]", "\\begin{")
+# Not in CommonMark, and each begins a new line: footnotes, abbreviations and definitions; the kinds of notes, the ends
+# of containers, attributes and formulas.
+OTHER_LINES = re.compile(
+    r"""^(?P<begin>[ \t>]*)(?:
+        (?P<item>(?:\[\^[^\]\s]++\]|\*\[[^\]\n]++\]):|:(?=[ \t]))
+        |\[![\w-]+\][-+]?
+        |(?::::+|\{:[^}\n]*\}|\$\$(?:(?!\n[ \t\r>]*(?:\n|```|~~~))[^$])*\$\$)[ \t\r]*$
+    )""",
+    re.MULTILINE | re.VERBOSE,
+)
+# Not in CommonMark: footnotes, boxes of tasks, links of wikis, formulas, attributes, symbols.
+EXTENSION = re.compile(
+    r"\[\^[^\]\s]++\]:?|\A\[[ xX]\](?=\s)|\[\[[^\]\n]++\]\](?![(\[])"
+    r"|(?<![\w$\\])\$\$?(?![\s$])[^$`]++(?<!\s)\$\$?(?![\w$])"
+    r"|\{[:.\#][^}\n]*\}|(?<![\w:]):[a-z][\w+-]*:(?![\w:])"
 )
 # What would be markup in a text.
 LOOKS_LIKE_MARKUP = re.compile(
@@ -54,6 +66,7 @@ def read_markdown(file: DocumentFile) -> Document:
     front = FRONT_MATTER.match(text)
     hidden = len(MARKDOWN_LINE.findall(front.group())) - 1 if front else 0  # number of its lines
     shown = "".join(["\n" * hidden, *lines[hidden:]]).removeprefix(BYTE_ORDER_MARK)
+    shown = OTHER_LINES.sub(_line_of_commonmark, shown)
     slots = list[Slot]()
     in_table = False
     for block in _parser().parse(shown):
@@ -82,7 +95,22 @@ def _parser() -> Any:
         "html_inline": rules_inline.html_inline,
     }.items():
         parser.inline.ruler.at(name, _recording(rule))
+    parser.inline.ruler.before("escape", "extension", _extension)
     return parser
+
+
+def _line_of_commonmark(line: re.Match[str]) -> str:
+    """A line that begins a list item or is a heading, and as many lines, instead of a line of OTHER_LINES."""
+    return line["begin"] + ("- " if line["item"] else "# ") + "\n" * line[0].count("\n")
+
+
+def _extension(state: Any, silent: bool) -> bool:
+    """A rule for EXTENSION. Backslashes and stars in a formula are no markup."""
+    match = EXTENSION.match(state.src, state.pos, state.posMax)
+    if match and not silent:
+        state.push("extension", "", 0).meta["raw"] = match[0]
+    state.pos = match.end() if match else state.pos
+    return bool(match)
 
 
 def _recording(
@@ -118,12 +146,12 @@ def _places(
     shown: Sequence[str], lines: Sequence[str], begins: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
     """The place of each line of a block in the file; stops at a line that is not found."""
-    for i, (content, line) in enumerate(zip(shown, lines, strict=False)):
+    for content, line, begin in zip(shown, lines, begins, strict=False):
         stripped = content.strip()
-        column = line.find(stripped) if i == 0 else line.rfind(stripped)
+        column = line.rfind(stripped)
         if column < 0:
             return
-        yield begins[i] + column, begins[i] + column + len(stripped)
+        yield begin + column, begin + column + len(stripped)
 
 
 def _slots(block: Any, text: str, places: Sequence[tuple[int, int]], line: int) -> Iterator[Slot]:
@@ -155,7 +183,7 @@ def _tokens(
             if is_address:
                 yield Token("code", 0, 0, raw, escape(raw[1:-1], quote=False))
         elif element.type == "text" and not is_address:
-            yield from _with_extensions(element.content)
+            yield Token("text", 0, 0, escape(element.content, quote=False))
         elif element.type == "softbreak":
             yield Token("text", 0, 0, " ")
         elif element.type == "hardbreak":
@@ -169,16 +197,6 @@ def _tokens(
         elif element.type != "text":
             yield Token("point", 0, 0, raw)
         line += element.type.endswith("break") + element.meta.get("raw", "").count("\n")
-
-
-def _with_extensions(text: str) -> Iterator[Token]:
-    """The tokens of a text."""
-    done = 0
-    for match in EXTENSIONS.finditer(text):
-        yield Token("text", 0, 0, escape(text[done : match.start()], quote=False))
-        yield Token("point", 0, 0, match.group())
-        done = match.end()
-    yield Token("text", 0, 0, escape(text[done:], quote=False))
 
 
 def _paired(tokens: Iterable[Token]) -> list[Token]:
