@@ -142,6 +142,15 @@ def test_blanks_that_do_not_break_stay() -> None:
     assert texts(paragraph(*runs)) == ["10\xa0km\u3000far"]
 
 
+def test_tabs_of_slides_stay() -> None:
+    document = read("a.pptx", pptx(slide_run("Name\tof the dog", " b='1'")))
+    assert document.texts == ['Name<br n="1"/>of the dog']
+    written = members(document.write(['Name<br n="1"/>des Hundes']))["ppt/slides/slide1.xml"]
+    runs = re.findall(r"<a:r>.*?</a:r>", written.decode())
+    assert [re.sub("<[^>]*>", "", each) for each in runs] == ["Name", "\t", "des Hundes"]
+    assert all("b='1'" in each for each in runs)
+
+
 def test_numbers_of_footnotes_are_no_words() -> None:
     raised = '<w:vertAlign w:val="superscript"/>'
     assert texts(paragraph(run("A dog"), run("2", raised), run(", too"))) == ["A dog<x1/>, too"]

@@ -33,7 +33,8 @@ LEFT_OUT = ("pPr", "rPr", "endParaRPr", "proofErr", "lastRenderedPageBreak")
 UNSEEN_PROPERTIES = ("lang", "noProof", "rPrChange", "ins", "del", "moveFrom", "moveTo")
 UNSEEN_ATTRIBUTES = re.compile(r"""\s(?:lang|altLang|dirty|err|smtClean|noProof)=["'][^"']*["']""")
 BARE_TAG = re.compile(r"<[^\s/>]+\s*/?>")
-BLANKS_IN_LINE = re.compile(r"[\t\r\n]+")
+LINE_ENDS = re.compile(r"[\r\n]+")
+TAB = re.compile("(\t)")  # as PowerPoint writes it; Word has an element
 RAISED_STYLE = re.compile(r"vertAlign|baseline=")
 PRESERVED = re.compile(r"""\sxml:space\s*=\s*["']preserve""")
 FIELD_PART = re.compile(r"""fldCharType\s*=\s*["'](\w+)""")
@@ -155,7 +156,11 @@ class Ooxml:
         for node in run.children:
             name = self._local(node)
             if name == "t":
-                yield Token("text", *place, self._characters(node), style)
+                for part in filter(None, TAB.split(self._characters(node))):
+                    text = Token("text", *place, part, style)
+                    yield (
+                        joined([text], self.write)._replace(kind="break") if part == "\t" else text
+                    )
             elif name in SPELT:
                 yield Token("text", *place, SPELT[name], style)
             elif name not in LEFT_OUT and node.name not in ("", "?"):
@@ -168,10 +173,10 @@ class Ooxml:
                 yield token._replace(kind="break") if name in BREAKS else token
 
     def _characters(self, node: Node) -> str:
-        text = BLANKS_IN_LINE.sub(" ", characters(self._text, node))
+        text = LINE_ENDS.sub(" ", characters(self._text, node))
         tag = self._text[node.begin : node.content_begin]
         keeps_blanks = self._prefix == "a:" or PRESERVED.search(tag)
-        return text if keeps_blanks else text.strip(" ")  # not the blanks that don't break
+        return text if keeps_blanks else text.strip(" \t")  # not the blanks that don't break
 
     def _style(self, properties: Node) -> str:
         """The properties of a run that a reader sees."""
