@@ -117,6 +117,20 @@ def test_errors_of_the_translation_are_told(tokenizer: Tokenizer) -> None:
             assert asking.get("/v2/usage").json()["character_count"] == 0
 
 
+def test_unexpected_errors_are_logged_without_the_text(
+    asking: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("secret")
+
+    monkeypatch.setattr("transduce.wings.serving.service.read_document", fail)
+    handle = upload(asking).json()
+    key = {"document_key": handle["document_key"]}
+    told = asking.post(f"/v2/document/{handle['document_id']}", json=key).json()
+    assert told["error_message"].endswith("The server has logged the error.")
+    assert "ValueError in " in caplog.text and "secret" not in caplog.text
+
+
 def test_a_document_can_take_its_time(
     tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -157,7 +157,7 @@ class AccessControl:
                 await self.app(scope, checked, watched)
         except (Exception, asyncio.CancelledError) as error:
             if not isinstance(error, HTTPException | asyncio.CancelledError):
-                _log(error)
+                log_error(error)
             if not status:
                 await answer(error, protocol)(scope, receive, watched)
         finally:
@@ -266,7 +266,7 @@ class AccessControl:
         return receive
 
 
-def _log(error: Exception) -> None:
+def log_error(error: BaseException) -> None:
     """Log an error without its message, because the message may hold a user's text."""
     error = error.__cause__ if isinstance(error.__cause__, Exception) else error
     frame = traceback.extract_tb(error.__traceback__)[-1]

@@ -11,8 +11,9 @@ from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 
 from transduce.decoding.types import TranslationOptions
+from transduce.system.errors import UserError
 from transduce.text.formats import document_format
-from transduce.wings.serving.access import answer
+from transduce.wings.serving.access import answer, log_error
 from transduce.wings.serving.deepl import DEEPL, READING, Wish, terms_of
 from transduce.wings.serving.glossaries import Glossaries
 from transduce.wings.serving.payload import JsonObject
@@ -64,6 +65,8 @@ def add_documents(app: FastAPI, service: Service, glossaries: Glossaries) -> Non
         await asyncio.wait({task}, timeout=STATUS_SECONDS)
         if task.done():
             if error := task.exception():
+                if not isinstance(error, UserError | HTTPException):
+                    log_error(error)
                 sentence = json.loads(bytes(answer(error, DEEPL).body))["message"]
                 state |= {"status": "error", "error_message": sentence}
             else:
