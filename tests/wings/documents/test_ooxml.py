@@ -110,6 +110,7 @@ def test_fields_stay_except_for_links() -> None:
     first = field(' TOC \\o "1-3" ', "One").rpartition("<w:r>")[0]
     last = '<w:r><w:fldChar w:fldCharType="end"/></w:r>'
     assert texts(paragraph(first), paragraph(run("Two"), last)) == ["One", "Two"]
+    assert texts(paragraph(field(' TOC \\o "1-3" ', "One"))) == ["One"]
     simple = '<w:fldSimple w:instr=" {} ">{}</w:fldSimple>'
     linked = simple.format("HYPERLINK x", run("this page"))
     assert texts(
@@ -134,6 +135,18 @@ def test_a_pair_without_words_stays_itself() -> None:
     document = read("a.docx", docx(paragraph(run("Tick "), box, run(" here."))))
     assert document.texts == ["Tick <x1/> here."]
     assert box.replace(' w:rsidR="00A1"', "") in body(document.write(["Hier <x1/>"]))
+
+
+def test_signs_between_words_take_no_word() -> None:
+    """A comma needs no style, and a symbol needs its font: tags around them would take the next word."""
+    assert texts(paragraph(run("One"), run(", ", BOLD), run("two dogs "), run("run", BOLD))) == [
+        "One, two dogs <r1>run</r1>"
+    ]
+    font = "<w:rFonts w:ascii='Wingdings'/>"
+    document = read("a.docx", docx(paragraph(run("I am "), run("\uf04a", font), run(" happy"))))
+    assert document.texts == ["I am <x1/> happy"]
+    written = body(document.write(["Froh <x1/> bin ich"]))
+    assert f'<w:rPr>{font}</w:rPr><w:t xml:space="preserve">\uf04a</w:t>' in written
 
 
 def test_blanks_that_do_not_break_stay() -> None:

@@ -156,7 +156,7 @@ def _places(
 
 def _slots(block: Any, text: str, places: Sequence[tuple[int, int]], line: int) -> Iterator[Slot]:
     """The slot of a block, if the block has a text."""
-    markup, kept = as_markup(_paired(_tokens(block.children or [], text, places)))
+    markup, kept = as_markup(_paired(_tokens(block.children or [], text, places)), _escaped)
     if is_text(mask(markup, MARKUP_TEXT)):
         yield Slot(
             markup,

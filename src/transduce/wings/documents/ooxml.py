@@ -39,7 +39,7 @@ RAISED_STYLE = re.compile(r"vertAlign|baseline=")
 PRESERVED = re.compile(r"""\sxml:space\s*=\s*["']preserve""")
 FIELD_PART = re.compile(r"""fldCharType\s*=\s*["'](\w+)""")
 INSTRUCTION = re.compile(r"""\w:instr\s*=\s*["']([^"']*)""")
-LINK_FIELD = "HYPERLINK"  # the only field whose result is a text that an author wrote
+TEXT_FIELDS = ("HYPERLINK", "TOC")  # whose results are texts that an author wrote
 
 
 def read_docx(file: DocumentFile) -> ArchiveDocument:
@@ -74,8 +74,8 @@ def _notes(name: str, documents: Iterable[Document]) -> tuple[str, ...]:
     )
 
 
-def _is_link(instruction: str) -> bool:
-    return instruction.split()[:1] == [LINK_FIELD]
+def _has_text(instruction: str) -> bool:
+    return instruction.strip().startswith(TEXT_FIELDS)
 
 
 def _is_mark(token: Token, following: Sequence[Token]) -> bool:
@@ -131,7 +131,7 @@ class Ooxml:
                 yield from self._inside(node, place)
             elif name in DELETED:
                 yield Token("gone", *place, "")
-            elif name in CONTAINERS or (instruction and _is_link(instruction[1])):
+            elif name in CONTAINERS or (instruction and _has_text(instruction[1])):
                 yield from self._container(node, span)
             elif name in BREAKS:
                 yield Token("break", *place, self._raw(node))
@@ -215,7 +215,7 @@ class Ooxml:
         parts = [token.style if token.kind == "field" else "" for token in tokens]
         result = parts.index("separate") + 1 if "separate" in parts else len(tokens)
         instruction = "".join(each.style for each in tokens[:result] if each.kind == "instruction")
-        if _is_link(instruction) and result < len(tokens) and not levels[result - 1]:
+        if _has_text(instruction) and result < len(tokens) and not levels[result - 1]:
             opening = joined(tokens[:result], self.write)._replace(kind="open")
             return [opening, *tokens[result:-1], tokens[-1]._replace(kind="close")]
         return [joined(tokens, self.write)]

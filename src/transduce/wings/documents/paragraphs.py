@@ -26,6 +26,8 @@ TokenKind = Literal[
 TOKEN_TAG = re.compile(
     r"""<(?P<slash>/?)(?:r|x|br[ ]n="|code[ ]n=")(?P<number>\d{1,9}+)"?/?>(?:(?<=">)[^<]*</code>)?"""
 )
+# Blanks and punctuation need no style of their own: tags around them would take a word of the translation.
+SIGNS = " .,:;!?…'\"()[]/–—«»“”„‘’‚-"
 NO_ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});)")
 
 
@@ -85,7 +87,7 @@ class _Reader:
         number = len(self.slots)
         has_text = any(any(map(str.isalpha, token.raw)) for token in core if token.kind == "text")
         if has_text:
-            markup, kept = as_markup(core)
+            markup, kept = as_markup(core, self.syntax.write)
             has_text = is_text(mask(markup, PRESERVED_TEXT))
         if has_text:
             write = partial(from_markup, kept=kept, write=self.syntax.write)
@@ -172,7 +174,7 @@ def _closing(tokens: Sequence[Token], opening: int) -> int:
     return -1
 
 
-def as_markup(tokens: Sequence[Token]) -> tuple[str, list[Kept]]:
+def as_markup(tokens: Sequence[Token], write: Write) -> tuple[str, list[Kept]]:
     """The text with tags, and what the tags stand for. The first of these is the text as a whole."""
     styles = _main_styles(tokens)
     kept = [Kept("", style=next(styles), is_pair=True)]
@@ -187,12 +189,15 @@ def as_markup(tokens: Sequence[Token]) -> tuple[str, list[Kept]]:
         ):
             parts.append(f"</r{opened.pop()}>")
             is_styled = False
+        needs_tags = token.style != kept[opened[-1]].style and token.raw.strip(SIGNS)
+        if token.kind == "text" and needs_tags and not any(map(str.isalnum, token.raw)):
+            token = joined([token], write)  # a symbol, which needs its font
+        elif token.kind == "text" and needs_tags:
+            opened.append(len(kept))
+            kept.append(Kept("", style=token.style, is_pair=True))
+            parts.append(f"<r{opened[-1]}>")
+            is_styled = True
         if token.kind == "text":
-            if token.raw.strip() and token.style != kept[opened[-1]].style:
-                opened.append(len(kept))
-                kept.append(Kept("", style=token.style, is_pair=True))
-                parts.append(f"<r{opened[-1]}>")
-                is_styled = True
             parts.append(token.raw)
         elif token.kind == "open":
             opened.append(len(kept))
