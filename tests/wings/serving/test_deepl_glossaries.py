@@ -196,6 +196,12 @@ def test_mistakes_in_glossaries(asking: Any, fields: dict[str, Any], part: str) 
         refused(asking.post("/v3/glossaries", json=asked), 400, part)
 
 
+def test_the_csv_of_a_spreadsheet_may_begin_with_a_byte_order_mark(asking: Any) -> None:
+    fields = {"entries": "\ufeffdog,Hund\r\n", "entries_format": "csv"}
+    path = f"/v2/glossaries/{made(asking, **DOG | fields)['glossary_id']}/entries"
+    assert asking.get(path).text == "dog\tHund"
+
+
 def test_a_missing_field_is_named(asking: Any) -> None:
     asked = {"name": "animals", "source_lang": "EN", "target_lang": "DE"}
     refused(asking.post("/v2/glossaries", json=asked), 400, "entries: field required.")

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 
 from transduce.system.errors import UserError
 from transduce.text.languages import main_language
+from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.wings.serving.glossaries import (
     MAX_GLOSSARIES,
     ClientGlossary,
@@ -153,7 +154,7 @@ def _terms(asked: Entries, known: dict[str, str], service: Service) -> dict[str,
     """Known terms and new entries. Raises UserError for wrong entries or if no model translates their languages."""
     if not service.catalogues.default.route(*asked.languages):
         raise UserError("The two languages of a glossary must differ.")
-    lines = StringIO(asked.entries)
+    lines = StringIO(asked.entries.removeprefix(BYTE_ORDER_MARK))
     try:
         is_csv = asked.entries_format == "csv"
         rows = [*csv.reader(lines)] if is_csv else [line.split("\t") for line in lines]
