@@ -6,12 +6,11 @@ accepted.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
 
 from transduce.text.formats import DocumentFile
 from transduce.wings.documents.archive import Archive, ArchiveDocument
 from transduce.wings.documents.document import Document
-from transduce.wings.documents.paragraphs import Token, joined, read_paragraphs
+from transduce.wings.documents.paragraphs import Token, is_balanced, joined, read_paragraphs
 from transduce.wings.documents.xml_tree import Node, characters, raw_name
 
 WORD_TEXT = re.compile(r"word/(?:document|header|footer|footnotes|endnotes)\d*\.xml")
@@ -34,7 +33,7 @@ UNSEEN_PROPERTIES = ("lang", "noProof", "rPrChange", "ins", "del", "moveFrom", "
 UNSEEN_ATTRIBUTES = re.compile(r"""\s(?:lang|altLang|dirty|err|smtClean|noProof)=["'][^"']*["']""")
 BARE_TAG = re.compile(r"<[^\s/>]+\s*/?>")
 LINE_ENDS = re.compile(r"[\r\n]+")
-TAB = re.compile("(\t)")  # as PowerPoint writes it; Word has an element
+TAB = re.compile("(\t|&#x?0*9;)")  # as PowerPoint writes it; Word has an element
 RAISED_STYLE = re.compile(r"vertAlign|baseline=")
 PRESERVED = re.compile(r"""\sxml:space\s*=\s*["']preserve""")
 FIELD_PART = re.compile(r"""fldCharType\s*=\s*["'](\w+)""")
@@ -159,7 +158,9 @@ class Ooxml:
                 for part in filter(None, TAB.split(self._characters(node))):
                     text = Token("text", *place, part, style)
                     yield (
-                        joined([text], self.write)._replace(kind="break") if part == "\t" else text
+                        joined([text], self.write)._replace(kind="break")
+                        if TAB.match(part)
+                        else text
                     )
             elif name in SPELT:
                 yield Token("text", *place, SPELT[name], style)
@@ -209,13 +210,13 @@ class Ooxml:
 
     def _field(self, tokens: Sequence[Token]) -> Sequence[Token]:
         """The tokens of a field; unchanged if it begins in one container and ends in another."""
-        levels = list(accumulate((each.kind == "open") - (each.kind == "close") for each in tokens))
-        if min(levels) < 0 or levels[-1]:
+        if not is_balanced(tokens):
             return tokens
         parts = [token.style if token.kind == "field" else "" for token in tokens]
         result = parts.index("separate") + 1 if "separate" in parts else len(tokens)
         instruction = "".join(each.style for each in tokens[:result] if each.kind == "instruction")
-        if _has_text(instruction) and result < len(tokens) and not levels[result - 1]:
+        has_text = result < len(tokens) and _has_text(instruction)
+        if has_text and is_balanced(tokens[:result]):
             opening = joined(tokens[:result], self.write)._replace(kind="open")
             return [opening, *tokens[result:-1], tokens[-1]._replace(kind="close")]
         return [joined(tokens, self.write)]

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Literal, NamedTuple, Protocol
 
 from transduce.inline.placeholder_removal import is_text
@@ -25,6 +26,11 @@ TokenKind = Literal[
 ]
 TOKEN_TAG = re.compile(
     r"""<(?P<slash>/?)(?:r|x|br[ ]n="|code[ ]n=")(?P<number>\d{1,9}+)"?/?>(?:(?<=">)[^<]*</code>)?"""
+)
+# One of the two marks of a range, in Word with a number, in OpenDocument with a name.
+RANGE_MARK = re.compile(
+    r"""<(?P<name>[\w:-]+?)-?(?P<side>[Ss]tart|[Ee]nd)\s(?:[^>]*\s)?"""
+    r"""(?:w:id|text:(?:name|id|change-id))\s*=\s*["'](?P<id>[^"']*)"""
 )
 # Blanks and punctuation need no style of their own: tags around them would take a word of the translation.
 SIGNS = " .,:;!?…'\"()[]/–—«»“”„‘’‚-"
@@ -81,7 +87,8 @@ class _Reader:
 
     def add(self, paragraph: Node, line: int, within: int | None, tag: tuple[int, int]) -> None:
         """Append the slot of a paragraph, and the slots of the paragraphs inside."""
-        tokens = _without_wordless_pairs(self.syntax.tokens(paragraph), self.syntax.write)
+        paired = _with_ranges(self.syntax.tokens(paragraph), self.text)
+        tokens = _without_wordless_pairs(paired, self.syntax.write)
         first, last = trimmed(tokens)
         core = tokens[first:last]
         number = len(self.slots)
@@ -106,6 +113,30 @@ class _Reader:
                 )
                 for each in _outermost(node, self.syntax):
                     self.add(each, line, *inner)
+
+
+def _with_ranges(tokens: Iterable[Token], text: str) -> list[Token]:
+    """Make a pair of the two marks of a bookmark, a comment or a change, so that it stays around its words."""
+    done = list[Token]()
+    begins = dict[tuple[str, str], int]()
+    for token in tokens:
+        done.append(token)
+        node = token.inside[0] if token.kind == "point" and token.inside else None
+        mark = RANGE_MARK.match(text, node.begin, node.content_begin) if node else None
+        if mark and mark["side"].lower() == "start":
+            begins[mark["name"], mark["id"]] = len(done) - 1
+        elif mark:
+            begin = begins.get((mark["name"], mark["id"]))
+            if begin is not None and is_balanced(done[begin:]):
+                done[begin] = done[begin]._replace(kind="open")
+                done[-1] = token._replace(kind="close")
+    return done
+
+
+def is_balanced(tokens: Iterable[Token]) -> bool:
+    """Whether each pair that begins in the tokens ends there, and the other way round."""
+    levels = [0, *accumulate((each.kind == "open") - (each.kind == "close") for each in tokens)]
+    return min(levels) == levels[-1] == 0
 
 
 def _without_wordless_pairs(tokens: Iterable[Token], write: Write) -> list[Token]:
@@ -238,7 +269,7 @@ def _main_styles(tokens: Iterable[Token]) -> Iterator[str]:
 def from_markup(translation: str, kept: Sequence[Kept], write: Write) -> str:
     """Write a translation with the elements that its tags stand for.
 
-    Every element that is not a pair occurs exactly once, even if the translation lacks its tag.
+    Every element occurs exactly once, even if the translation lacks its tag.
     """
     parts = list[str]()
     opened = [0]
@@ -264,8 +295,13 @@ def from_markup(translation: str, kept: Sequence[Kept], write: Write) -> str:
             opened += [number] if kept[number].is_pair else []
     write_text(translation[done:])
     parts += [kept[number].closing for number in reversed(opened)]
-    missing = (each for i, each in enumerate(kept) if i not in used and not each.is_pair)
-    return "".join([*parts, *(each.opening for each in missing)])
+    # An element without a text is not seen, unlike the stars of Markdown.
+    missing = (
+        each.opening + each.closing
+        for i, each in enumerate(kept)
+        if i not in used and (not each.is_pair or each.closing.startswith("<"))
+    )
+    return "".join([*parts, *missing])
 
 
 def as_characters(text: str) -> str:
