@@ -42,7 +42,7 @@ def test_a_known_suffix_is_refused_unless_it_is_a_language(tmp_path: Path) -> No
 
 
 BINARY = (
-    "doc docm rtf pages ppt pptm key xls xlsx xlsm ods pdf ps xps mobi azw3 fb2 idml "
+    "doc docm rtf pages ppt pptm key xls xlsm ods pdf ps xps mobi azw3 fb2 idml "
     "mqxlz wsxz xlz sdlppx sdlrpx sdltm mo gmo"
 )
 

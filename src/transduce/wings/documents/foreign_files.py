@@ -48,7 +48,7 @@ FOREIGN_FORMATS = {
         "Save it as .docx or .odt.",
     ),
     ".ppt .pptm .key": ("a presentation", "Save it as .pptx or .odp."),
-    ".xls .xlsx .xlsm .ods": ("a table", AS_LINES),
+    ".xls .xlsm .ods": ("a table", AS_LINES),
     ".pdf .ps .xps": ("a document in pages", "Save its text as .txt."),
     ".mobi .azw3 .fb2": ("an electronic book", "Convert it to .epub with Calibre."),
     ".idml": ("a document of InDesign", _toolkit("idml2po")),
