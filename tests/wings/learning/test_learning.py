@@ -61,6 +61,12 @@ def test_a_version_that_translates_unseen_corrections_better_is_used(
     [entry] = versions.trail()
     assert entry["version"] == 2 and len(entry["corrections"]) > 180
     assert entry["corrections scores"][1] > entry["corrections scores"][0]
+    # A later version is compared with the first one on general text.
+    second = versions.path(2)
+    pairs = [Pair(*text, ORIGIN) for text in texts_in_order(40, 11)]
+    later = compare_versions(second, second, pairs, first=versions.path(1))
+    assert later.figures()["general scores"][:2] == entry["general scores"][:2]
+    assert later.corrections.first == later.corrections.second
     log = capsys.readouterr().err
     assert "chrF2 on general text" in log and "is version 2 now" in log
     with pytest.raises(UserError, match=r"0 corrections that .* has not learnt"):
@@ -119,7 +125,7 @@ def test_verdicts(verdict: Verdict, refusal: str) -> None:
 def test_the_same_version_is_not_more_probable(model: Path) -> None:
     pairs = [Pair(*text, ORIGIN) for text in texts_in_order(40, 11)]
     long = Pair("ka " * 2000, "ka " * 2000, ORIGIN)  # too long for forced decoding
-    verdict = compare_versions(model, model, [*pairs, long])
+    verdict = compare_versions(model, model, [*pairs, long], first=model)
     assert verdict.p_value == 1 and verdict.corrections.p_value == 1
     assert verdict.general and verdict.general.first == verdict.general.second
 

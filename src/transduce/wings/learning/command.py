@@ -24,8 +24,8 @@ def learn(
     """Train a new version of a model on corrections, and use it if it is better.
 
     A fifth of the corrections is kept for a test. The new version replaces the model, also on a server, if it
-    translates these significantly better, and the model's own validation text not significantly worse; otherwise, the
-    exit status is 1.
+    translates these significantly better, and the model's own validation text not significantly worse than the first
+    version; otherwise, the exit status is 1.
 
     Args:
         model: A model folder.

@@ -2,8 +2,8 @@
 
 A fifth of the corrections is never trained on. A version is used if these are more probable than before, by a paired
 bootstrap test, and its translations closer to them by chrF; and if it translates general text, the model's own
-validation pairs, not worse by Koehn's paired bootstrap test (2004). Probabilities tell earlier than the scores of a few
-dozen translations that a version has learnt something.
+validation pairs, not worse than the first version by Koehn's paired bootstrap test (2004). Probabilities tell earlier
+than the scores of a few dozen translations that a version has learnt something.
 """
 
 import json
@@ -65,7 +65,7 @@ class Verdict(NamedTuple):
         other = self.general
         is_worse = other is not None and other.second.value < other.first.value
         if other and is_worse and not other.p_value >= SIGNIFICANT:  # nan: too few pairs
-            return "it translates general text significantly worse"
+            return "it translates general text significantly worse than the first version"
         return ""
 
     def figures(self) -> dict[str, Any]:
@@ -118,7 +118,13 @@ def learn(
         made = versions.folder / NEXT
         shutil.rmtree(made, ignore_errors=True)
         _train(made, before, new, directions, options, remember)
-        verdict = compare_versions(before, made, [each.pair for each in tested])
+        first = versions.path(1)
+        verdict = compare_versions(
+            before,
+            made,
+            [each.pair for each in tested],
+            first=first if first.is_dir() else before,  # a user may have deleted it
+        )
         entry = {
             "from": begun,
             "memory": str(memory.resolve()),
@@ -167,16 +173,19 @@ def _train(
     shutil.rmtree(folder)
 
 
-def compare_versions(before: Path, after: Path, tested: Sequence[Pair]) -> Verdict:
-    """Compare two model folders on corrections, and on the general text of the first one."""
-    general = spread(held_out_pairs(before), GENERAL_TESTED)
+def compare_versions(before: Path, after: Path, tested: Sequence[Pair], *, first: Path) -> Verdict:
+    """Compare a version with the one before on corrections, and with the first one on that one's own text.
+
+    If each version could lose a little against the one before, many versions would lose much.
+    """
+    general = spread(held_out_pairs(first), GENERAL_TESTED)
     pairs = [*tested, *general]
-    (first, probable), (second, more_probable) = (
-        _results(folder, pairs, len(tested)) for folder in (before, after)
-    )
+    old, probable = _results(before, tested, len(tested))
+    old += _results(first, general, 0)[0] if general else []
+    new, more_probable = _results(after, pairs, len(tested))
     targets = [pair.target for pair in pairs]
     found = [
-        compare(first[part], second[part], targets[part], ter=False)[1]
+        compare(old[part], new[part], targets[part], ter=False)[1]
         for part in (slice(len(tested)), slice(len(tested), None))
         if targets[part]
     ]
