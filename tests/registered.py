@@ -45,6 +45,7 @@ from transduce.wings.ct2 import opening
 from transduce.wings.documents import (
     csv_tables,
     epub,
+    excel,
     html,
     keyed_files,
     lines,
@@ -114,6 +115,7 @@ READ_PAIRS: list[Callable[[CorpusFile], Iterator[TextPair]]] = [
     xliff.read_xliff_pairs,
     po.read_po_pairs,
     csv_tables.read_csv_pairs,
+    excel.read_excel_pairs,
     string_catalog.read_catalog_pairs,
     trees.read_tree_pairs,
 ]
@@ -131,6 +133,7 @@ READ_DOCUMENT: list[Callable[[DocumentFile], Document]] = [
     subtitles.read_subtitles,
     other_subtitles.read_other_subtitles,
     csv_tables.read_csv,
+    excel.read_excel,
     string_catalog.read_catalog,
     keyed_files.read_keyed,
     ooxml.read_docx,
