@@ -454,9 +454,9 @@ class Plan:
             OTHER_NUMBERS: not same_numbers(masked.text, translation.text),
         }
         links: list[Link] = []
+        is_wanted = self.options.align and text.kind != MARKUP_TEXT
         # Otherwise, the source spans are unknown.
-        is_known = text.kind != MARKUP_TEXT and original(masked, text.spell) == part.source
-        if self.options.align and is_known:
+        if is_wanted and original(masked, text.spell) == part.source:
             patches = in_place(masked)
             for link in translation.links:
                 source = moved(masked.text, patches, link.source, text.spell)

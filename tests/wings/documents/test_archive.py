@@ -106,6 +106,18 @@ def test_sizes_behind_a_member_and_in_64_bits_are_written_before_it() -> None:
     assert members(written) == {"one": b"one" * 9, "two": b"another", "three": b"three" * 9}
 
 
+def test_names_in_an_unknown_encoding_stay_the_same_bytes() -> None:
+    """Many programs write names in UTF-8 without saying so, and find the members by these names."""
+    content = archive({"word/document.xml": "<x/>", "word/media/XX.png": "a", "word/ö": ""})
+    content = content.replace(b"XX", "ä".encode())
+    written = Archive(content, "a.docx").write({"word/document.xml": b"<y/>"})
+    directory = written[written.index(b"PK\1\2") :]
+    assert "media/ä.png".encode() in directory and "word/ö".encode() in directory
+    before, after = (zipfile.ZipFile(io.BytesIO(each)).infolist() for each in (content, written))
+    assert [each.flag_bits for each in before] == [each.flag_bits for each in after]
+    assert [each.filename for each in before] == [each.filename for each in after]
+
+
 def test_refused_archives() -> None:
     whole = OFFICE_FILES["page.docx"]
     compound = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)

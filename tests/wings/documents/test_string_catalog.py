@@ -63,3 +63,24 @@ def test_an_entry_keeps_its_other_values_and_line_ends() -> None:
     assert b"\n" not in written.replace(b"\r\n", b"")
     entry = json.loads(written)["strings"]["A"]
     assert entry == {"comment": "c", "localizations": {"fr": unit("B"), "de": unit("C")}}
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        '{ "comment":"{1.50}\\u00e4",\t"localizations":{"fr":{"stringUnit" : {"value":"B"}}} }',
+        '{"localizations" : {}, "x" : [1.0, 1e2]}',
+        '{"x":"y"}',
+        "{ }",
+        '{"localizations":{"de":{"stringUnit":{"state":"new","value":""}},"fr":{}}}',
+    ],
+)
+def test_everything_but_the_new_localisation_stays_the_same_bytes(entry: str) -> None:
+    content = f'{{"sourceLanguage":"en","strings":{{"A{{0}}":{entry}, "B":3}}}}'
+    document = read_document(content.encode(), "a.xcstrings", "en", "de")
+    written = document.write(["{0} C"]).decode()
+    [slot] = document.slots
+    assert written.startswith(content[: slot.begin]) and written.endswith(content[slot.end :])
+    before, after = (json.loads(each)["strings"]["A{0}"] for each in (content, written))
+    before.setdefault("localizations", {})["de"] = unit("{0} C")
+    assert after == before

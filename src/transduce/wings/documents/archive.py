@@ -33,6 +33,7 @@ ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")  # in a compound file
 OPEN_WITHOUT_PASSWORD = "Open it in its program, and save a copy without a password."
 SAVE_AGAIN = "Open it in its program, and save it again."
 ENCRYPTED_FLAG = 1
+UTF8_FLAG = 0x800
 LOCAL_SIGNATURE = b"PK\3\4"
 ERRORS = (  # of zipfile, for damaged archives
     zipfile.BadZipFile,
@@ -134,6 +135,8 @@ class Archive:
                 whole = self.content[info.header_offset : end]
                 made.start_dir = written.tell()
                 new = copy(info)
+                if not info.flag_bits & UTF8_FLAG:
+                    new.filename = _NameOfBytes(info.filename)
                 if info.filename in changed:
                     made.writestr(new, changed[info.filename])
                     new.external_attr = info.external_attr  # `writestr` has a default for 0
@@ -142,7 +145,8 @@ class Archive:
                     made.filelist.append(new)
                     made.start_dir += written.write(whole)
             # The directory may have another order than the members.
-            made.filelist.sort(key=lambda info: self.names.index(info.filename))
+            order = {name: number for number, name in enumerate(self.names)}
+            made.filelist.sort(key=lambda info: order[info.filename])
         return written.getvalue()
 
     def _check(self) -> None:
@@ -178,6 +182,13 @@ class Archive:
     def _damaged(self, error: Exception, member: str = "") -> UserError:
         place = f"{self.name}: {member}" if member else self.name
         return UserError(f"{place} is damaged: {error or type(error).__name__}.", SAVE_AGAIN)
+
+
+class _NameOfBytes(str):
+    """A name without a known encoding, which `zipfile` reads as CP437 and would write as UTF-8."""
+
+    def encode(self, *_: object) -> bytes:
+        return super().encode("cp437")
 
 
 @dataclass(frozen=True)

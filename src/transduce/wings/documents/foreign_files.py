@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from transduce.system.errors import UserError
-from transduce.text.file_kinds import TOOLS
+from transduce.text.file_kinds import SPREADSHEETS, TOOLS
 from transduce.text.formats import document_suffixes
 from transduce.text.languages import LANGUAGE_CODE
 from transduce.text.plain import STANDARD_INPUT, read_pieces, suffixes
@@ -48,7 +48,7 @@ FOREIGN_FORMATS = {
         "Save it as .docx or .odt.",
     ),
     ".ppt .pptm .key": ("a presentation", "Save it as .pptx or .odp."),
-    ".xls .xlsm .ods": ("a table", AS_LINES),
+    ".xls .xlsm .ods": ("a table", SPREADSHEETS),
     ".pdf .ps .xps": ("a document in pages", "Save its text as .txt."),
     ".mobi .azw3 .fb2": ("an electronic book", "Convert it to .epub with Calibre."),
     ".idml": ("a document of InDesign", _toolkit("idml2po")),

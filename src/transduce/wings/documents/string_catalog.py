@@ -21,7 +21,7 @@ MAX_VARIATION_LEVELS = 12
 
 
 class _Entry(NamedTuple):
-    """A text of a catalog. Its translations are written with the whole entry."""
+    """A text of a catalog."""
 
     member: Member
     line: int
@@ -29,7 +29,7 @@ class _Entry(NamedTuple):
     source: str  # the localisation for the source language, as JSON
     in_language: Callable[[dict[str, Any]], dict[str, Any]]  # makes the objects of a new one
     code: str  # of the target language
-    indent: str  # the line break and the blanks before a line
+    indent: str  # the line break and the blanks before a localisation in Xcode's style
 
     @property
     def is_translated(self) -> bool:
@@ -47,13 +47,11 @@ class _Entry(NamedTuple):
         return json.loads(self.source, object_hook=self.in_language)
 
     def write(self, translations: Sequence[str]) -> str:
-        """The entry in Xcode's style, with the new localisation; "" if a translation is missing."""
+        """The new localisation in Xcode's style; "" if a translation is missing."""
         made = self.made()
         for unit, translation in zip(_units(made).values(), translations, strict=True):
             unit["value"] = translation
-        value = self.member.value
-        entry = {**value, LOCALIZATIONS: {**value.get(LOCALIZATIONS, {}), self.code: made}}
-        text = json.dumps(entry, indent=2, ensure_ascii=False, separators=(",", " : "))
+        text = json.dumps(made, indent=2, ensure_ascii=False, separators=(",", " : "))
         return text.replace("\n", self.indent) if all(translations) else ""
 
 
@@ -67,11 +65,27 @@ def read_catalog(file: DocumentFile) -> Document:
     for entry in _entries(parsed, file):
         texts = entry.texts
         if texts and all(map(is_readable, texts)) and (file.redo or not entry.is_translated):
-            begin = entry.member.begin
-            end = entry.member.end
-            place = (parsed.content[begin:end], entry.line, begin, end, str, MESSAGE)
+            begin, end, around = _place(parsed, entry)
+            place = (parsed.content[begin:end], entry.line, begin, end, around.format, MESSAGE)
             slots.append(Slot(texts[0], *place, branched=entry))
     return Document(file.name, parsed.content, parsed.codec, tuple(slots))
+
+
+def _place(parsed: JsonFile, entry: _Entry) -> tuple[int, int, str]:
+    """The begin and end of the localisation for the target language or of the place for one, and what is around it."""
+    parent = entry.member
+    inner = {each.name: each for each in parsed.members(parent)}
+    before = f'{entry.indent}"{entry.code}" : {{}}'
+    if own := inner.get(LOCALIZATIONS):
+        parent = own
+        inner = {each.name: each for each in parsed.members(parent)}
+        if target := inner.get(entry.code):
+            return target.begin, target.end, "{}"
+    else:
+        outer = entry.indent.removesuffix("  ")
+        before = f'{outer}"{LOCALIZATIONS}" : {{{{{before}{outer}}}}}'
+    end = parent.begin + len(parsed.content[parent.begin : parent.end - 1].rstrip())
+    return end, end, f"{',' if inner else ''}{before}"
 
 
 def read_catalog_pairs(file: CorpusFile) -> Iterator[TextPair]:
@@ -99,7 +113,7 @@ def _entries(parsed: JsonFile, file: DocumentFile) -> Iterator[_Entry]:
     state = "needs_review" if file.needs_review else "translated"
     in_language = partial(_in_language, state, file.target)
     lines = LineCounter(parsed.content)
-    indent = "\r\n    " if "\r\n" in parsed.content else "\n    "
+    indent = "\r\n        " if "\r\n" in parsed.content else "\n        "
     for member in members:
         localisations = member.value.get(LOCALIZATIONS, {})
         source = localisations.get(spoken, {STRING_UNIT: {"value": member.name}})
