@@ -53,6 +53,13 @@ def test_an_iterator_is_read_as_its_translations_are(translator):
     assert next(numbers) == 1 + 2 * WINDOW, "read more than the windows of these translations"
 
 
+@pytest.mark.parametrize("n_best", [0, 99])
+@pytest.mark.parametrize("sentences", [False, True])
+def test_n_best_is_checked_for_sentences_and_texts(translator, n_best, sentences):
+    with pytest.raises(UserError, match="n_best must be from 1 to"):
+        translator.translate(SOURCES[:1], n_best=n_best, sentences=sentences)
+
+
 def test_mistakes_in_arguments_are_found_at_the_call(translator):
     with pytest.raises(UserError, match="n_best must be from 1 to"):
         translator.translate(iter(SOURCES), n_best=99)

@@ -175,7 +175,7 @@ class Plan:
                     has_tags = len(words) < len(masked.marks)
                     options = self.options._replace(
                         translation_memory=None,
-                        n_best=max(self.options.n_best, self._beam_size if words else 1),
+                        n_best=max(self.options.n_best, self._beam_size if words else 0),
                         align=self.options.align or (has_tags and self._can_align),
                     )
                     group = groups.setdefault(options, Group(options, [], []))

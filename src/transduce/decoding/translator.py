@@ -245,13 +245,13 @@ class Translator(Searcher):
         options = TranslationOptions(
             n_best, align, as_terms(glossary), sentences, translation_memory, glossary_exact
         )
+        options.check(translator.config.beam_size)
         if isinstance(texts, Iterator):
             if prefixes or suffixes:
                 raise UserError(
                     "The texts of an iterator can't have prefixes or suffixes.",
                     "Give a list of texts.",
                 )
-            options.check(translator.config.beam_size)  # now, and not at the first translation
             return translator.translate_lines(as_texts(texts), options)
         texts = as_list(texts)
         guides = as_guides(len(texts), prefixes, suffixes)
