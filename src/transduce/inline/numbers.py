@@ -1,67 +1,23 @@
 """Compares the numbers in a text with those in its translation."""
 
 import re
-from collections import Counter
 
 NUMBER = re.compile(r"\d+")
 # 1,00,000.
 THOUSANDS_SEPARATOR = re.compile(
     r"(?<=\d)[.,'’٬ \u00a0\u2009\u202f](?=(?:(?<=,)(?:\d\d,)+)?\d{3}(?!\d))"
 )
-MAX_NUMBER_DIGITS = 30  # a longer number is a code, which is compared as text
-HALF_DAY_HOURS = 12
 
 
 def same_numbers(source: str, translation: str) -> bool:
     """Whether both texts contain the same numbers. Separators are ignored, as in 3.5 and 3,5."""
     return any(
-        sorted(_digits(source, without_thousands))
-        == sorted(_digits(translation, without_thousands))
+        sorted(digits(source, without_thousands)) == sorted(digits(translation, without_thousands))
         for without_thousands in (False, True)
     )
 
 
-def numbers_disagree(source: str, translation: str) -> bool:
-    """Whether each text has a number that the other text lacks.
-
-    The result is False if only one text has an extra number, because the other text may spell the number in words.
-    Numbers agree if they differ only in separators, leading zeros, hour format (2 and 14) or century (98 and 1998).
-    """
-    return all(
-        _contradict(_numbers(source, without_thousands), _numbers(translation, without_thousands))
-        for without_thousands in (False, True)
-    )
-
-
-def _digits(text: str, without_thousands: bool) -> list[str]:
+def digits(text: str, without_thousands: bool) -> list[str]:
+    """The numbers in a text, in the digits 0 to 9."""
     found = NUMBER.findall(THOUSANDS_SEPARATOR.sub("", text) if without_thousands else text)
-    # Convert other scripts' digits to 0 to 9.
     return ["".join(str(int(digit)) for digit in number) for number in found]
-
-
-def _numbers(text: str, without_thousands: bool) -> Counter[str]:
-    numbers = _digits(text, without_thousands)
-    return Counter(
-        str(int(number)) if len(number) <= MAX_NUMBER_DIGITS else number for number in numbers
-    )
-
-
-def _contradict(source: Counter[str], translation: Counter[str]) -> bool:
-    source_only = list((source - translation).elements())
-    translation_only = list((translation - source).elements())
-    for number in list(source_only):
-        match = next((other for other in translation_only if _may_agree(number, other)), None)
-        if match is not None:
-            source_only.remove(number)
-            translation_only.remove(match)
-    return bool(source_only and translation_only)
-
-
-def _may_agree(number: str, other: str) -> bool:
-    short, long = sorted((number, other), key=len)
-    if len(short) == 2 and len(long) == 4 and long.endswith(short):
-        return True
-    if len(long) > 2:  # no hour; a code may be too long for int()
-        return False
-    hours = int(number), int(other)
-    return abs(hours[0] - hours[1]) == HALF_DAY_HOURS and min(hours) <= HALF_DAY_HOURS

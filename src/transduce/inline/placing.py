@@ -190,7 +190,10 @@ class _Placing:
         whole = [each for each in self._whole if sum(_touch(each, span) for span, *_ in own) < 2]
         wanted = [(_undivided(span, whole), mark, inner) for span, mark, inner in own]
         for (begin, end), mark, inner in sorted(wanted, key=lambda pair: pair[0]):
-            begin, end = self._free((max(begin, free), min(end, within[1])), (free, within[1]))
+            begin = min(max(begin, free), within[1])
+            end = max(begin, min(end, within[1]))
+            if self._has_words(mark):
+                begin, end = self._free((begin, end), (free, within[1]))
             free = end
             pairs.append(_Placed(begin, end, mark, self.place(inner, (begin, end))))
         points: list[_Placed] = []
@@ -216,8 +219,16 @@ class _Placing:
         begin, end = next(free, (within[1], within[1]))
         return (begin, end) if end <= within[1] else (within[1], within[1])
 
+    def _has_words(self, mark: Mark) -> bool:
+        return any(map(str.isalnum, self.source[mark.begin : mark.end]))
+
     def _span(self, mark: Mark) -> Span:
         """The span of the translation that best matches the content of a pair of tags."""
+        if not self._has_words(mark):  # the same signs, or nothing
+            place = self._point(mark)
+            content = re.escape(self.source[mark.begin : mark.end].strip())
+            spans = (found.span() for found in re.finditer(content, self.target))
+            return min(spans, key=lambda span: abs(span[0] - place), default=(place, place))
         inside = {
             i: link
             for i, link in enumerate(self.links)

@@ -17,7 +17,6 @@ from command_line import run
 from corpora import clean, write_texts
 from faulty_corpora import odd_texts, pairs_of
 from models import make_model
-from transduce.inline.numbers import numbers_disagree
 from transduce.preparation import passes
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE, verify
@@ -56,6 +55,7 @@ from transduce.wings.corpora.doctor import folder
 from transduce.wings.corpora.doctor.audit import audit
 from transduce.wings.export.exporting import export
 from transduce.wings.rules.more_rules import LENGTH_RULES
+from transduce.wings.rules.numbers import numbers_disagree
 
 # Rules that need no other pair.
 BY_THEMSELVES = (

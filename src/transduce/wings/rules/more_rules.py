@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.inline.numbers import numbers_disagree
 from transduce.inline.placeholder_removal import is_text
 from transduce.inline.placeholders import intact, mask
 from transduce.system.errors import UserError
@@ -38,6 +37,7 @@ from transduce.text.rules import (
 )
 from transduce.wings.rules.lengths import MILD, OUTLIER, Scale, deviations, faults_at_ends, scale_of
 from transduce.wings.rules.misalignment import alignment, find_shifts
+from transduce.wings.rules.numbers import numbers_disagree
 from transduce.wings.rules.unrelated import Unrelated
 
 Ints = NDArray[np.int64]
