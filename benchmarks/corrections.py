@@ -2,11 +2,11 @@
 
     python benchmarks/corrections.py MODEL STREAM BEFORE [--after 200 2000] [--next 1000] [--step 200] [--minutes 0.75]
 
-STREAM is a bilingual file in the model's direction, whose pairs come one after the other as corrections; after each
---step of them, the model learns. BEFORE is held-out text of the kind that the model was trained on. After as many
-corrections as --after says, the next 1,000 texts are translated by the first model, by the first model with the
-corrections as its translation memory, and by what has learnt, without and with this memory. Prints TER, BLEU, and the
-share by which TER falls; and BLEU and its paired test for BEFORE.
+STREAM is a bilingual file in the model's direction, whose pairs, also repeated ones, come one after the other as
+corrections; after each --step of them, the model learns. BEFORE is held-out text of the kind that the model was trained
+on. After as many corrections as --after says, the next 1,000 texts are translated by the first model, by the first
+model with the corrections as its translation memory, and by what has learnt, without and with this memory. Prints TER,
+BLEU, and the share by which TER falls; and BLEU and its paired test for BEFORE.
 """
 
 import shutil
@@ -28,9 +28,8 @@ Texts = Sequence[tuple[str, str]]
 
 
 def texts_of(file: str, direction: tuple[str, str]) -> Texts:
-    """The pairs of a file, without those that are repeated."""
     pairs = usable(read_pairs([file], direction))
-    return list(dict.fromkeys((pair.source, pair.target) for pair in pairs))
+    return [(pair.source, pair.target) for pair in pairs]
 
 
 def translated(folder: Path, texts: Texts, memory: OwnMemory | None = None) -> list[str]:

@@ -224,6 +224,15 @@ def test_blanks_in_opendocument() -> None:
     assert '><text:s text:c="3"/>10\xa0km <text:s text:c="1"/>weit<' in written
 
 
+def test_readings_above_characters_are_left_out_of_opendocument() -> None:
+    names = "xmlns:text='urn:oasis:names:tc:opendocument:xmlns:text:1.0'"
+    word = "<text:ruby><text:ruby-base>漢字</text:ruby-base><text:ruby-text>かんじ</text:ruby-text></text:ruby>"
+    content = archive({"content.xml": f"<text:p {names}>これは{word}です。</text:p>"})
+    document = read("a.odt", content)
+    assert document.texts == ["これは漢字です。"]
+    assert b"ruby" not in members(document.write(["This is kanji."]))["content.xml"]
+
+
 def test_labels_of_a_book_have_no_elements() -> None:
     document = read("a.epub", epub("<p>A dog</p>"))
     written = members(document.write(["Zwei  Hunde"] * len(document.texts)))

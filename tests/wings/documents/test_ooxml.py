@@ -118,6 +118,14 @@ def test_fields_stay_except_for_links() -> None:
     ) == ["See <r1>this page</r1>"]
 
 
+def test_readings_above_characters_are_left_out() -> None:
+    word = f"<w:r><w:ruby><w:rubyPr/><w:rt>{run('かんじ')}</w:rt><w:rubyBase>{run('漢字')}</w:rubyBase></w:ruby></w:r>"
+    document = read("a.docx", docx(paragraph(run("これは"), word, run("です。"))))
+    assert document.texts == ["これは漢字です。"]
+    written = body(document.write(["This is kanji."]))
+    assert written.count("<w:t") == 1 and "ruby" not in written
+
+
 def test_a_link_may_begin_inside_an_element_of_its_field() -> None:
     whole = field(' HYPERLINK "x" ', "page")
     at = whole.index('<w:r><w:fldChar w:fldCharType="separate"')

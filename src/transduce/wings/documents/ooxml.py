@@ -1,7 +1,7 @@
 """Reads texts and presentations of Microsoft Office (.docx, .pptx).
 
 A paragraph consists of runs: texts of one style. Fields, drawings, formulas and references stay; tracked changes are
-accepted.
+accepted. Readings above characters (ruby) are left out of translations.
 """
 
 import re
@@ -25,9 +25,8 @@ DELETED = (
 )
 CONTAINERS = ("hyperlink", "sdt", "sdtContent", "smartTag", "customXml", "dir", "bdo")
 BREAKS = ("tab", "br", "cr", "ptab")
-SPELT = {"noBreakHyphen": "\u2011", "softHyphen": "\u00ad"}
 # What depends on the source language, on the history or on the layout.
-LEFT_OUT = ("pPr", "rPr", "endParaRPr", "proofErr", "lastRenderedPageBreak")
+LEFT_OUT = ("pPr", "rPr", "endParaRPr", "proofErr", "lastRenderedPageBreak", "softHyphen")
 # Properties of a run that do not change the looks of its text.
 UNSEEN_PROPERTIES = ("lang", "noProof", "rPrChange", "ins", "del", "moveFrom", "moveTo")
 UNSEEN_ATTRIBUTES = re.compile(r"""\s(?:lang|altLang|dirty|err|smtClean|noProof)=["'][^"']*["']""")
@@ -38,7 +37,7 @@ RAISED_STYLE = re.compile(r"vertAlign|baseline=")
 PRESERVED = re.compile(r"""\sxml:space\s*=\s*["']preserve""")
 FIELD_PART = re.compile(r"""fldCharType\s*=\s*["'](\w+)""")
 INSTRUCTION = re.compile(r"""\w:instr\s*=\s*["']([^"']*)""")
-TEXT_FIELDS = ("HYPERLINK", "TOC")  # whose results are texts that an author wrote
+TEXT_FIELDS = ("HYPERLINK", "TOC", "FORMTEXT")  # whose results are texts that an author wrote
 
 
 def read_docx(file: DocumentFile) -> ArchiveDocument:
@@ -162,8 +161,12 @@ class Ooxml:
                         if TAB.match(part)
                         else text
                     )
-            elif name in SPELT:
-                yield Token("text", *place, SPELT[name], style)
+            elif name == "ruby":
+                for base in node.children:
+                    if self._local(base) == "rubyBase":
+                        yield from self._inside(base, place)
+            elif name == "noBreakHyphen":
+                yield Token("text", *place, "\u2011", style)
             elif name not in LEFT_OUT and node.name not in ("", "?"):
                 token = Token("point", *place, self._run(own, self._raw(node)), inside=(node,))
                 part = FIELD_PART.search(self._text, node.begin, node.content_begin)

@@ -1,7 +1,7 @@
 """Reads OpenDocument texts and presentations (.odt, .odp).
 
 A paragraph contains characters and elements: spans and links around characters, and notes, fields, drawings and
-bookmarks between them, which stay.
+bookmarks between them, which stay. Readings above characters (ruby) are left out of translations.
 """
 
 import re
@@ -95,6 +95,10 @@ class OpenDocument:
                 yield Token("text", *place, " " * min(blanks, MAX_BLANKS), style)
             elif node.name == "text:span":
                 yield from self._inside(node, style + opening, place)
+            elif node.name == "text:ruby":
+                for base in node.children:
+                    if base.name == "text:ruby-base":
+                        yield from self._inside(base, style, place)
             elif node.name in PAIRED_ELEMENTS and node.children:
                 # Impress ignores spans in a link, so the spans around a link must stay around it.
                 closing = f"{self._text[node.content_end : node.end]}{self._closing(style)}"
