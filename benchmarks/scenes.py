@@ -1,23 +1,40 @@
-"""Draw pictures of scenes with captions: coloured objects in places, and whole compositions held out.
+"""Draw pictures of scenes with captions, whole compositions held out, and measure what a model says and where it looks.
 
-    python benchmarks/scenes.py FOLDER [--train 12000] [--valid 500] [--test 1000] [--seed 1]
+    python benchmarks/scenes.py make FOLDER [--train 12000] [--valid 500] [--test 1000] [--seed 1]
+    python benchmarks/scenes.py score MODEL FOLDER [--figure FILE]
 
-Writes PNG files of 64 x 64 pixels, train.tsv, valid.tsv and test.tsv (path, TAB, caption), and places.json, which tells
-where each object of the test pictures lies. A scene has two objects, such as "a large red circle above a small blue
-square"; the larger object comes first, otherwise the upper or the left one. Objects have seven shapes, seven colours,
-two sizes, four styles and any place. Pairs of a shape with a colour are divided: a fifth of them occurs in the test
+`make` writes PNG files of 64 x 64 pixels, train.tsv, valid.tsv and test.tsv (path, TAB, caption), and places.json,
+which tells where the objects lie. A scene has two objects, such as "a large red circle above a small blue square";
+the larger object comes first, otherwise the upper or the left one. Objects have seven shapes, seven colours, two
+sizes, four styles and any place. Pairs of a shape with a colour are divided: a fifth of them occurs in the test
 pictures only.
+
+`score` prints the share of captions that are right to the letter, with its 95 % interval (Wilson), and how often the
+words for an object look at it: whether the patch with the most cross-attention, by the mean of the heads of a layer,
+touches the object. The layer is chosen on the validation pictures. `--figure` draws where each word of a test picture's
+caption looks.
 """
 
 import json
+import math
 import random
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from measuring import run_script
+import cyclopts
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-PIXELS = 64
+import transduce
+from transduce import model_folder
+from transduce.model.recording import recording
+from transduce.model.seq2seq import make_batch
+from transduce_lab.modalities.pictures import PATCH_PIXELS, WINDOW_PIXELS
+
+PIXELS = WINDOW_PIXELS
+PATCHES = WINDOW_PIXELS // PATCH_PIXELS  # in a row
 SCALE = 4  # the pictures are drawn larger, and made smaller with soft edges
 SHAPES = ("circle", "square", "triangle", "star", "cross", "ring", "bar")
 COLOURS = {
@@ -30,6 +47,7 @@ COLOURS = {
     "black": (25, 25, 25),
 }
 SIZES = {"small": (5, 7), "large": (10, 13)}  # pixels from the middle to the edge
+DESCRIBING = {*SHAPES, *COLOURS, *SIZES}
 CLEAR = 1.3  # minimum ratio of the larger to the smaller of two distances, across and down
 UNSEEN = 5
 
@@ -118,12 +136,12 @@ def _draw(canvas: ImageDraw.ImageDraw, thing: Thing, fill: Any, outline: Any) ->
         canvas.regular_polygon((x, y, r), 3, 180, fill)
 
 
-def main(
-    folder: Path, /, *, train: int = 12_000, valid: int = 500, test: int = 1000, seed: int = 1
+def make(
+    folder: Path, *, train: int = 12_000, valid: int = 500, test: int = 1000, seed: int = 1
 ) -> None:
     """Draw the pictures, and write their captions."""
     draw = random.Random(seed)
-    places = dict[str, list[Any]]()
+    places = dict[str, list[Thing]]()
     for name, count in (("train", train), ("valid", valid), ("test", test)):
         (folder / name).mkdir(parents=True, exist_ok=True)
         lines = list[str]()
@@ -132,11 +150,123 @@ def main(
             path = folder / name / f"{number:05}.png"
             picture(things, draw).save(path)
             lines.append(f"{path}\t{caption}\n")
-            if name == "test":
-                places[str(path)] = [thing._asdict() for thing in things]
+            if name != "train":
+                places[str(path)] = things
         (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
-    (folder / "places.json").write_text(json.dumps(places, indent=1), encoding="utf-8")
+    (folder / "places.json").write_text(json.dumps(places), encoding="utf-8")
+
+
+class Scene(NamedTuple):
+    """A picture, its caption, and where the words of the caption look."""
+
+    path: str
+    words: list[str]
+    weights: NDArray[np.float32]  # (layers, words, rows, columns), means of the heads
+    things: list[Thing]
+
+    def hits(self) -> NDArray[np.bool_]:
+        """Whether each of six words (size, colour, shape of each object) looks at its object most: (layers, 6)."""
+        describing = [i for i, word in enumerate(self.words) if word in DESCRIBING]
+        peaks = self.weights[:, describing].reshape(-1, 2, 3, PATCHES**2).argmax(axis=3)
+        middles = [(place + 0.5) * PATCH_PIXELS for place in np.divmod(peaks, PATCHES)]
+        y, x, reach = (
+            np.array([[value] for value in values])
+            for values in zip(
+                *((each.y, each.x, each.radius + PATCH_PIXELS / 2) for each in self.things),
+                strict=True,
+            )
+        )
+        return np.logical_and(abs(middles[0] - y) < reach, abs(middles[1] - x) < reach).reshape(
+            -1, 6
+        )
+
+
+def read_scenes(model: Path, folder: Path, name: str) -> list[Scene]:
+    """The pictures of a part, with the attention while the model reads their captions."""
+    loaded = model_folder.load(model)
+    places = json.loads((folder / "places.json").read_text(encoding="utf-8"))
+    found = list[Scene]()
+    for path, caption in captions(folder, name):
+        source, target = (
+            encode([text])[0]
+            for encode, text in (
+                (loaded.tokenizer.encode_source, path),
+                (loaded.tokenizer.encode_target, caption),
+            )
+        )
+        batch = make_batch([source], [target])
+        with torch.inference_mode(), recording() as record:
+            loaded.model(batch.src, batch.tgt_in)
+        layers = [
+            record.of(module)[0][0].mean(dim=0)
+            for name, module in loaded.model.named_modules()
+            if name.endswith("source_attention")
+        ]
+        pieces = loaded.tokenizer.target.pieces(target)
+        begins = [i for i, piece in enumerate(pieces) if piece.startswith("▁")]
+        maps = torch.stack(layers)[:, begins].unflatten(-1, (PATCHES, PATCHES))
+        things = [Thing(*each) for each in places[path]]
+        found.append(Scene(path, caption.split(), maps.float().numpy(), things))
+    return found
+
+
+def captions(folder: Path, name: str) -> list[tuple[str, str]]:
+    """The paths and captions of a part."""
+    lines = (folder / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
+    return [(path, caption) for path, _, caption in (line.partition("\t") for line in lines)]
+
+
+def share(count: int, total: int) -> str:
+    """A share with its 95 % interval after Wilson."""
+    z = 1.96
+    middle = (count + z * z / 2) / (total + z * z)
+    half = z / (total + z * z) * math.sqrt(count * (total - count) / total + z * z / 4)
+    return f"{count / total:.1%} ({middle - half:.1%} to {middle + half:.1%})"
+
+
+def score(model: Path, folder: Path, *, figure: Path | None = None) -> None:
+    """Print the shares."""
+    translator = transduce.load(model)
+    for name in ("valid", "test"):
+        paths, texts = zip(*captions(folder, name), strict=True)
+        found = [each.text for each in translator.translate(paths)]
+        right = sum(map(str.__eq__, found, texts))
+        print(f"{name}: {share(right, len(texts))} of {len(texts):,} captions are right")
+    layers = np.mean([each.hits() for each in read_scenes(model, folder, "valid")], axis=(0, 2))
+    best = int(layers.argmax())
+    print(f"layers, validation: {', '.join(f'{each:.1%}' for each in layers)}")
+    scenes = read_scenes(model, folder, "test")
+    hits = np.array([each.hits()[best] for each in scenes])
+    for place, kind in enumerate(("size", "colour", "shape")):
+        its = hits[:, place::3]
+        print(f"test, layer {best + 1}, words for the {kind}: {share(int(its.sum()), its.size)}")
+    print(f"test, layer {best + 1}, all of these words: {share(int(hits.sum()), hits.size)}")
+    if figure:
+        draw_figure(scenes[0], best, figure)
+
+
+def draw_figure(seen: Scene, layer: int, file: Path) -> None:
+    """Draw the picture, and beside it where each word looks."""
+    import matplotlib.pyplot as plt
+
+    image = np.asarray(Image.open(seen.path).convert("RGB"))
+    columns = math.ceil((len(seen.words) + 1) / 2)
+    _, axes = plt.subplots(2, columns, figsize=(1.5 * columns, 3.6))
+    for number, axis in enumerate(axes.flat):
+        axis.axis("off")
+        if number > len(seen.words):
+            continue
+        axis.imshow(image, extent=(0, PIXELS, PIXELS, 0))
+        if number:
+            axis.set_title(seen.words[number - 1])
+            weights = seen.weights[layer, number - 1]
+            axis.imshow(weights, "Greys_r", alpha=0.8, extent=(0, PIXELS, PIXELS, 0))
+    plt.tight_layout()
+    plt.savefig(file, dpi=100)
 
 
 if __name__ == "__main__":
-    run_script(main, __doc__)
+    app = cyclopts.App(help=__doc__, help_format="plaintext")
+    app.command(make)
+    app.command(score)
+    app()

@@ -112,6 +112,10 @@ def test_commands_for_models_of_pictures(model: Path, captions: Path, capsys) ->
     for command in ("serve", "mcp"):  # clients must not name files of the machine
         status, _, said = run(capsys, command, model)
         assert status == 2 and "files of this machine" in said
+    status, _, said = run(
+        capsys, "attention", model, pair.split("\t")[0], "--out", captions / "x.png"
+    )
+    assert status == 2 and "`attention` shows sentences" in said
     (captions / "gone.txt").write_text("gone.png\n")
     status, _, said = run(capsys, "translate", model, "--input", captions / "gone.txt")
     assert status == 2 and "There is no picture gone.png." in said

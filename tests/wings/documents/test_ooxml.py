@@ -111,6 +111,9 @@ def test_fields_stay_except_for_links() -> None:
     last = '<w:r><w:fldChar w:fldCharType="end"/></w:r>'
     assert texts(paragraph(first), paragraph(run("Two"), last)) == ["One", "Two"]
     assert texts(paragraph(field(' TOC \\o "1-3" ', "One"))) == ["One"]
+    assert texts(paragraph(run("Name: "), field(" FORMTEXT ", "your name"))) == [
+        "Name: <r1>your name</r1>"
+    ]
     simple = '<w:fldSimple w:instr=" {} ">{}</w:fldSimple>'
     linked = simple.format("HYPERLINK x", run("this page"))
     assert texts(

@@ -5,6 +5,7 @@ from typing import Literal
 
 from transduce.commands.options import Assignments, search_options
 from transduce.commands.recipes import FromCode, ToCode
+from transduce.config.families import TEXT_SOURCES
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.text.plain import STANDARD_OUTPUT, check_output, write_lines
@@ -78,6 +79,11 @@ def attention(
 
     (loaded,) = load_models([model])
     refuse_parser(loaded.tokenizer, loaded.folder)
+    if loaded.tokenizer.source_kind != TEXT_SOURCES:
+        raise UserError(
+            f"{model}: the sources of the model are files, and `attention` shows sentences.",
+            "benchmarks/scenes.py in the repository draws where the words of a caption look.",
+        )
     data = loaded.config.data
     config = decode_config(loaded.config, options)
     direction = choose_direction(directions_of(data), source, target)
