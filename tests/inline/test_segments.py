@@ -153,6 +153,11 @@ def test_unshortenable_part_stays_whole() -> None:
         ("de", "Das ist z. B. gut.  Und dann?", ["Das ist z. B. gut.", "Und dann?"]),
         ("de-AT", "Das ist z. B. gut. Ja.", ["Das ist z. B. gut.", "Ja."]),
         ("fr", "Il est 3 h 30 env. ici. Il part.", ["Il est 3 h 30 env. ici.", "Il part."]),
+        ("de", "Er liebt mich. Sie geht.", ["Er liebt mich.", "Sie geht."]),
+        ("de", "Tu, was er mag. Dann geh.", ["Tu, was er mag.", "Dann geh."]),
+        ("de", "Er hat einen Bart. Er geht.", ["Er hat einen Bart.", "Er geht."]),
+        ("fr", "C'était un vol. Il part.", ["C'était un vol.", "Il part."]),
+        ("fr", "Voir vol. 3 ici.", ["Voir vol. 3 ici."]),
         ("zh", "你好。再见！", ["你好。", "再见！"]),
         (
             "km",
