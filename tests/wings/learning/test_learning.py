@@ -148,15 +148,21 @@ def test_general_text_is_found_where_a_model_and_its_first_version_were_trained(
 
 
 def test_a_version_that_is_no_better_is_not_used(
-    model: Path, memory: Database, capsys: pytest.CaptureFixture[str]
+    model: Path,
+    memory: Database,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(learning, "MAX_TESTED", 31)
     correct(memory, "zu fe")
     assert not learn(
         model, memory.path, options=STEPS | {"train.steps": 1, "train.learning_rate": 1e-6}
     )
     versions = Versions(model)
     assert versions.current == 1 and not model.is_symlink() and versions.numbers == [1]
-    assert "is not used: it does not translate corrections" in capsys.readouterr().err
+    log = capsys.readouterr().err
+    assert "on 31 corrections kept for the test" in log
+    assert "is not used: it does not translate corrections" in log
     assert "refused" in versions.trail()[0]
     assert not [path for path in versions.folder.iterdir() if path.is_dir()]
 

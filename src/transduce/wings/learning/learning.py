@@ -33,6 +33,7 @@ from transduce.wings.memories.database import Database
 from transduce.wings.memories.judging import held_out_pairs
 
 GENERAL_TESTED = 300  # pairs
+MAX_TESTED = 400  # corrections; the test takes the newest
 SIGNIFICANT = 0.05
 RESAMPLES = 1000  # of the bootstrap test
 # The test decides, not an early validation. Validations with searches would take more time than the updates, and say
@@ -108,7 +109,7 @@ def learn(
             log(
                 f"Warning: version {begun} has learnt {count(len(gone), 'correction')} that the memory lacks now."
             )
-        tested = [each for each in corrections if each.is_tested]
+        tested = [each for each in corrections if each.is_tested][-MAX_TESTED:]
         new = [each for each in corrections if each.is_new(known)]
         if len(new) < MIN_NEW or len(tested) < MIN_TESTED_SENTENCES:
             raise UserError(
