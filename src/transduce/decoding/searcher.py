@@ -197,7 +197,7 @@ class Searcher:
         self, sentences: Sentences, n_best_lists: NBestLists, n_best: int
     ) -> set[int]:
         """Search again, up to twice, if a translation repeats itself. Return the indices of these sentences."""
-        flagged = loops = find_loops(sentences.sources, n_best_lists)
+        flagged = loops = self.loops(sentences, n_best_lists)
         for size in RETRY_NGRAMS if loops and not self.config.no_repeat_ngram else ():
             config = replace(self.config, no_repeat_ngram=size)
             other = replace(self, config=config, progress=None)
@@ -205,8 +205,14 @@ class Searcher:
                 loops, other.search(self.engine, sentences.select(loops), n_best), strict=True
             ):
                 n_best_lists[i] = best or n_best_lists[i]
-            loops = find_loops(sentences.sources, n_best_lists)
+            loops = self.loops(sentences, n_best_lists)
         return set(flagged)
+
+    def loops(self, sentences: Sentences, n_best_lists: NBestLists) -> list[int]:
+        """The indices of the sentences that have a loop as their best translation."""
+        is_text = self.tokenizer.values_per_position == 1
+        # Equal values in a picture explain no loop, and looking for them would take seconds.
+        return find_loops(sentences.sources if is_text else [()] * len(n_best_lists), n_best_lists)
 
     def forced(self, engine: Engine, compute: Compute, sources: Rows, targets: Rows) -> list[Any]:
         """Call the engine's method `compute` on batches of pairs with similar lengths."""

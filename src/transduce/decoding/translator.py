@@ -20,7 +20,6 @@ from transduce.decoding.directions import Scores, choose_direction, choose_pivot
 from transduce.decoding.pivot import relay
 from transduce.decoding.ranking import rank
 from transduce.decoding.recall import recall
-from transduce.decoding.repetition import find_loops
 from transduce.decoding.searcher import Searcher
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
@@ -546,7 +545,7 @@ class Translator(Searcher):
         if glossary:
             n_best_lists = glossary.enforced(n_best_lists, n_best)
             loops |= (
-                {*find_loops(distinct.sources, n_best_lists)} if self.config.retry_loops else set()
+                {*self.loops(distinct, n_best_lists)} if self.config.retry_loops else set()
             )
         if has_suffixes:
             n_best_lists = option("suffix search")(self, distinct, n_best_lists)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import transduce
+from transduce.decoding.types import Hypothesis, Sentences
 from command_line import run
 from corpora import TINY
 from transduce.system.errors import UserError
@@ -98,6 +99,13 @@ def test_a_model_learns_captions(model: Path, captions: Path) -> None:
     one = translator.translate(paths[:1])[0]
     [scored] = translator.score(paths[:1], [one.text])
     assert one.text == found[0] and scored.log_prob < 0
+
+
+def test_equal_pixels_explain_no_loop(model: Path, captions: Path) -> None:
+    translator = transduce.load(model)
+    path = draw(captions / "plain.png", "red", 1)
+    sentences = Sentences([path], translator.encode([path]), [1])
+    assert translator.loops(sentences, [[Hypothesis(-1.0, [7] * 9)]]) == [0]
 
 
 def test_commands_for_models_of_pictures(model: Path, captions: Path, capsys) -> None:
