@@ -544,9 +544,7 @@ class Translator(Searcher):
         )
         if glossary:
             n_best_lists = glossary.enforced(n_best_lists, n_best)
-            loops |= (
-                {*self.loops(distinct, n_best_lists)} if self.config.retry_loops else set()
-            )
+            loops |= {*self.loops(distinct, n_best_lists)} if self.config.retry_loops else set()
         if has_suffixes:
             n_best_lists = option("suffix search")(self, distinct, n_best_lists)
         found = rank(

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import transduce
-from transduce.decoding.types import Hypothesis, Sentences
 from command_line import run
 from corpora import TINY
+from transduce.decoding.types import Hypothesis, Sentences
 from transduce.system.errors import UserError
 from transduce_lab.modalities.pictures import PATCH_PIXELS, WINDOW_PIXELS, read_picture
 

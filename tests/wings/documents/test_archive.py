@@ -224,6 +224,21 @@ def test_blanks_in_opendocument() -> None:
     assert '><text:s text:c="3"/>10\xa0km <text:s text:c="1"/>weit<' in written
 
 
+def test_headers_and_footers_of_slides() -> None:
+    names = " ".join(
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for name in ("office", "presentation", "text")
+    )
+    footer = '<presentation:footer-decl presentation:name="f">{}</presentation:footer-decl>'
+    slides = "<office:x {}>{}<text:p>{}</text:p></office:x>"
+    content = archive({"content.xml": slides.format(names, footer.format("Our plan"), "A dog")})
+    document = read("a.odp", content)
+    assert document.texts == ["Our plan", "A dog"]
+    written = members(document.write(["Unser  Plan", "Ein Hund"]))["content.xml"].decode()
+    footer = footer.format('Unser <text:s text:c="1"/>Plan')
+    assert written == slides.format(names, footer, "Ein Hund")
+
+
 def test_readings_above_characters_are_left_out_of_opendocument() -> None:
     names = "xmlns:text='urn:oasis:names:tc:opendocument:xmlns:text:1.0'"
     word = "<text:ruby><text:ruby-base>漢字</text:ruby-base><text:ruby-text>かんじ</text:ruby-text></text:ruby>"

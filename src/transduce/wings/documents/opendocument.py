@@ -20,6 +20,7 @@ OFFICE_COMMENT = "office:annotation"
 PAIRED_ELEMENTS = ("text:a", "text:meta", "loext:content-control")
 LINE_PARTS = ("text:tab", "text:line-break")
 NOT_SHOWN = ("text:soft-page-break", "?")
+SLIDE_EDGES = ("presentation:header-decl", "presentation:footer-decl")
 MAX_BLANKS = 100
 COLLAPSED_BLANKS = re.compile(r"[ \t\r\n]+")  # not those that don't break
 IGNORED_BLANKS = re.compile("(?<= ) +|\\A {2,}")
@@ -31,7 +32,7 @@ def read_odt(file: DocumentFile) -> ArchiveDocument:
 
 
 def read_odp(file: DocumentFile) -> ArchiveDocument:
-    """The paragraphs of the slides and their notes; not those of master pages."""
+    """The paragraphs of the slides and their notes, headers and footers; not those of master pages."""
     return _read(file, "content")
 
 
@@ -55,14 +56,17 @@ class OpenDocument:
 
     skipped = (DELETED_TEXTS, OFFICE_COMMENT)
 
-    def __init__(self, text: str, paragraphs: Collection[str] = ("text:p", "text:h")) -> None:
+    def __init__(
+        self, text: str, paragraphs: Collection[str] = ("text:p", "text:h", *SLIDE_EDGES)
+    ) -> None:
         self._text = text
-        self._tag = ""  # the prefix in the file, with a colon
         self.paragraphs = paragraphs
+        self._tag = "text:"  # the prefix in the file
 
     def tokens(self, paragraph: Node) -> list[Token]:
         """The tokens of a paragraph."""
-        self._tag = raw_name(self._text, paragraph).rpartition(":")[0] + ":"
+        if paragraph.name not in SLIDE_EDGES:
+            self._tag = raw_name(self._text, paragraph).rpartition(":")[0] + ":"
         return list(self._inside(paragraph, "", None))
 
     def write(self, text: str, style: str) -> str:

@@ -22,6 +22,7 @@ PREFIXES = {
     "/ooxml/spreadsheetml/main": "x",
     ":xmlns:text:1.0": "text",
     ":xmlns:office:1.0": "office",
+    ":xmlns:presentation:1.0": "presentation",
     "/dc/elements/1.1/": "dc",
     "/2005/ncx/": "ncx",
 }
