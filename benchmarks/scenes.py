@@ -5,7 +5,7 @@
 
 `make` writes PNG files of 64 x 64 pixels, train.tsv, valid.tsv and test.tsv (path, TAB, caption), and places.json,
 which tells where the objects lie. A scene has two objects, such as "a large red circle above a small blue square";
-the larger object comes first, otherwise the upper or the left one. Objects have seven shapes, seven colours, two
+the larger object comes first, otherwise the upper or the left one. Objects have seven shapes, ten colours, two
 sizes, four styles and any place. Pairs of a shape with a colour are divided: a fifth of them occurs in the test
 pictures only.
 
@@ -45,8 +45,11 @@ COLOURS = {
     "purple": (140, 50, 170),
     "orange": (240, 130, 30),
     "black": (25, 25, 25),
+    "pink": (245, 150, 185),
+    "brown": (125, 75, 40),
+    "grey": (135, 140, 145),
 }
-SIZES = {"small": (5, 7), "large": (10, 13)}  # pixels from the middle to the edge
+SIZES = {"small": (6, 8), "large": (11, 14)}  # pixels from the middle to the edge
 DESCRIBING = {*SHAPES, *COLOURS, *SIZES}
 CLEAR = 1.3  # minimum ratio of the larger to the smaller of two distances, across and down
 UNSEEN = 5
@@ -107,9 +110,13 @@ def picture(things: list[Thing], draw: random.Random) -> Image.Image:
     canvas = ImageDraw.Draw(large)
     for thing in things:
         style = draw.choice(("plain", "outlined", "pale", "dark"))
-        shift = {"pale": 35, "dark": -35}.get(style, draw.randint(-12, 12))
-        fill = tuple(max(0, min(255, value + shift)) for value in COLOURS[thing.colour])
-        outline = (60, 60, 60) if style == "outlined" else fill
+        shift = {"pale": 20, "dark": -20}.get(style, 0)
+        fill = tuple(
+            max(0, min(255, value + shift + draw.randint(-12, 12)))
+            for value in COLOURS[thing.colour]
+        )
+        edge = draw.randint(0, 255)
+        outline = (edge, edge, edge) if style == "outlined" else fill
         _draw(canvas, thing, fill, outline)
     return large.resize((PIXELS, PIXELS), Image.Resampling.LANCZOS)
 
