@@ -37,7 +37,7 @@ RAISED_STYLE = re.compile(r"vertAlign|baseline=")
 PRESERVED = re.compile(r"""\sxml:space\s*=\s*["']preserve""")
 FIELD_PART = re.compile(r"""fldCharType\s*=\s*["'](\w+)""")
 INSTRUCTION = re.compile(r"""\w:instr\s*=\s*["']([^"']*)""")
-TEXT_FIELDS = ("HYPERLINK", "TOC", "FORMTEXT")  # whose results are texts that an author wrote
+TEXT_FIELDS = ("HYPERLINK", "TOC", "FORMTEXT")  # whose results an author wrote
 
 
 def read_docx(file: DocumentFile) -> ArchiveDocument:
