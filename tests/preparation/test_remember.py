@@ -11,7 +11,7 @@ from corpora import reverse_texts
 from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.preparation import replay as replaying
 from transduce.preparation.prepare import prepare
-from transduce.preparation.prepared import Prepared, store_path
+from transduce.preparation.prepared import Prepared, read_general, store_path
 from transduce.preparation.replay import Remembered
 from transduce.system.errors import UserError
 from transduce.tokens.store import TokenStore
@@ -80,11 +80,11 @@ def test_old_validation_pairs_are_kept_apart(old, tmp_path):
     """A new pair with a sentence of the old validation pairs would make these too easy."""
     leak = (PAIRS[55][0], "zu fe zu fe zu fe")
     new = tune(old, tmp_path, [*NEW[2:], leak])
-    assert [(pair.source, pair.target) for pair in new.general()] == PAIRS[52:]
+    assert [(pair.source, pair.target) for pair in read_general(new.folder)] == PAIRS[52:]
     assert [(pair.source, pair.target) for pair in new.valid()] == NEW[:2]
     assert new.facts.dropped == 1
     assert leak not in texts(TokenStore(store_path(new.folder, 0)), old.tokenizer)
-    assert old.general() == []
+    assert read_general(old.folder) == []
 
 
 def test_a_second_fine_tuning_is_also_measured_on_the_text_of_the_first(old, tmp_path):

@@ -131,11 +131,6 @@ class Prepared:
         """The validation pairs."""
         return read_valid(self.folder)
 
-    def general(self) -> list[Pair]:
-        """The validation pairs of data.remember, if any."""
-        is_there = (self.folder / GENERAL_FILE).exists()
-        return read_valid(self.folder, GENERAL_FILE) if is_there else []
-
     def drawn(self, config: RunConfig) -> Mixture:
         """The training pairs with the changes that data.augment and train.sample_source, train.sample_target choose."""
         change = changes(config, self.tokenizer)
@@ -222,6 +217,11 @@ def read_valid(folder: Path, name: str = VALID_FILE) -> list[Pair]:
         )
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise UserError(f"{file} is damaged.", "Prepare the corpus again.") from None
+
+
+def read_general(folder: Path) -> list[Pair]:
+    """The validation pairs of data.remember, if any."""
+    return read_valid(folder, GENERAL_FILE) if (folder / GENERAL_FILE).exists() else []
 
 
 def read_facts(folder: Path) -> Facts:

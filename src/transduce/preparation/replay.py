@@ -14,6 +14,7 @@ from transduce.preparation.prepared import (
     Facts,
     Prepared,
     open_prepared,
+    read_general,
     store_path,
     write_valid,
 )
@@ -139,7 +140,7 @@ class Remembered(Old):
             is_tuned = not directions.isdisjoint(data.directions) or not data.directions
             if is_tuned and not _is_synthetic(prepared, number):
                 corpora.append(number)
-        valid = [*prepared.valid(), *prepared.general()]
+        valid = [*prepared.valid(), *read_general(prepared.folder)]
         if data.directions:
             valid = [pair for pair in valid if pair.direction in data.directions]
         return cls(corpora, prepared, spread(valid, GENERAL_PAIRS))

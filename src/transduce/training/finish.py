@@ -9,18 +9,22 @@ from typing import Any, NamedTuple
 import torch
 
 from transduce import model_folder
+from transduce.config.schema import RunConfig
 from transduce.decoding.alignment_layer import ALIGNMENT_LAYER, choose_layer
+from transduce.decoding.confidence import Confidence
 from transduce.decoding.directions import directions_of
-from transduce.evaluation.calibration import calibrate
+from transduce.evaluation.calibration import MIN_FITTED_PAIRS, calibrate
 from transduce.evaluation.evaluate import as_json, evaluate, validations
 from transduce.evaluation.perplexity import Validation
 from transduce.evaluation.routes import measure_routes
 from transduce.model.build import count_parameters
+from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.prepared import Prepared
 from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.system.files import publish, verify
 from transduce.text.pairs import Pair, by_direction
+from transduce.tokens.tokenizer import Tokenizer
 from transduce.training import checkpoint
 from transduce.training.announce import device_name
 from transduce.training.card import model_card
@@ -60,6 +64,8 @@ def finish(
     log(f"The model is {chosen}.")
     result = chosen.validation
     run_card = read_run_card(out)
+    init = run_card.inputs.get("init") if run_card else None
+    before = Path(*init) if init else None
     not_told = "options", "files", "weights", "dropped"
     metrics: dict[str, Any] = {
         "training": _course(training, reason, run_card),
@@ -78,19 +84,17 @@ def finish(
         log(f"Before the fine-tuning: {chosen.before}.")
         course = {"before": chosen.before._asdict(), "after": result._asdict()}
         metrics["tuning"] = {"share": chosen.share, **course}
-    if valid := prepared.valid():
-        log("Translating validation pairs, for alignments and confidences …")
-        metrics[ALIGNMENT_LAYER] = choose_layer(model, prepared.tokenizer, valid)
+    valid = prepared.valid()
+    layer, confidence = _fit(model, prepared.tokenizer, config, valid, before)
+    if layer is not None:
+        metrics[ALIGNMENT_LAYER] = layer
     bundle = model_folder.Bundle(out, config, prepared.tokenizer, model)
     if config.data.directions:
         metrics |= _directions(bundle, valid, untrained)
         # Other text than the model's corpus has other validation pairs.
         is_own = Path(config.data.replay).parent.name != model_folder.REMEMBERED
-        if config.data.replay and is_own and run_card and (init := run_card.inputs.get("init")):
-            _compare(metrics["directions"], Path(*init))
-    confidence = (
-        None if config.data.symbols else calibrate(model, prepared.tokenizer, valid, config.decode)
-    )
+        if config.data.replay and is_own and before:
+            _compare(metrics["directions"], before)
     if confidence:
         metrics["confidence"] = {
             "area": confidence.area,
@@ -110,6 +114,26 @@ def finish(
             more,
         )
     return model_folder.read_metrics(out)
+
+
+def _fit(
+    model: Seq2Seq,
+    tokenizer: Tokenizer,
+    config: RunConfig,
+    valid: Sequence[Pair],
+    before: Path | None,
+) -> tuple[int | None, Confidence | None]:
+    """The alignment layer and the confidence of a model; those of the model before a fine-tuning with few pairs."""
+    if before and len(valid) < MIN_FITTED_PAIRS:
+        try:
+            return model_folder.read_metrics(before).get(ALIGNMENT_LAYER), Confidence.load(before)
+        except UserError as error:  # a damaged file must not cost the training
+            log(f"Warning: {error}")
+    if not valid:
+        return None, None
+    log("Translating validation pairs, for alignments and confidences …")
+    layer = choose_layer(model, tokenizer, valid)
+    return layer, None if config.data.symbols else calibrate(model, tokenizer, valid, config.decode)
 
 
 def _course(training: Training, reason: Reason, run_card: RunCard | None) -> dict[str, Any]:
@@ -276,17 +300,23 @@ def _balanced(training: Training, candidates: Sequence[Candidate]) -> Candidate:
         }
 
     results = {1.0: tuned.validation}
-    for share in TUNED_SHARES:
-        training.model.load_state_dict(shared(share))
-        results[share] = training.validate(training.model.eval()) or tuned.validation
     before = old.validation or tuned.validation
     own, general = before.qualities(select_by)
-    least = general - abs(general) * training.config.train.max_forgotten
-    qualities = {share: its.qualities(select_by) for share, its in results.items()}
-    kept = [share for share, (_, its) in qualities.items() if its >= least]
-    gains = {share: qualities[share][0] - own for share in kept or TUNED_SHARES[-1:]}
-    most = max(gains.values())
-    share = min(share for share, gain in gains.items() if gain >= most - SPARED_GAIN * abs(most))
+    forgotten = abs(general) * training.config.train.max_forgotten
+    gains = dict[float, float]()  # of the averages that keep the score of other text
+    enough = -math.inf
+    for share in (1.0, *TUNED_SHARES):
+        if share not in results:
+            training.model.load_state_dict(shared(share))
+            results[share] = training.validate(training.model.eval()) or tuned.validation
+        new, other = results[share].qualities(select_by)
+        if new - own < enough:
+            break  # with less of the tuned weights, less of the gain is left
+        if other >= general - forgotten or (not gains and share == TUNED_SHARES[-1]):
+            gains[share] = new - own
+            most = max(gains.values())
+            enough = most - SPARED_GAIN * abs(most)
+    share = min(share for share, gain in gains.items() if gain >= enough)
     return tuned._replace(
         weights=shared(share), validation=results[share], share=share, before=before
     )

@@ -21,7 +21,7 @@ from transduce.model.build import build, count_parameters
 from transduce.model.device import set_threads
 from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.passes import check_vocabulary
-from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
+from transduce.preparation.prepared import Prepared, is_prepared, open_prepared, read_general
 from transduce.system.console import count, log
 from transduce.system.errors import DamagedError, Hint, UserError
 from transduce.system.files import MANIFEST, digest
@@ -187,8 +187,9 @@ def _validation(prepared: Prepared, config: RunConfig) -> Callable[[Seq2Seq], Va
     # The averages of a fine-tuning are compared by one score, and searches would take most of the time.
     searched = not is_tuning(config.train) or config.train.select_by != "perplexity"
     validate = validations(prepared.tokenizer, prepared.valid(), config, searched=searched)
-    others = prepared.general() if searched else spread(prepared.general(), PERPLEXITY_PAIRS)
-    measure = validations(prepared.tokenizer, others, config, searched=searched)
+    others = read_general(prepared.folder)
+    some = others if searched else spread(others, PERPLEXITY_PAIRS)
+    measure = validations(prepared.tokenizer, some, config, searched=searched)
 
     def validation(model: Seq2Seq) -> Validation | None:
         result = mean_validation(list(validate(model).values()))

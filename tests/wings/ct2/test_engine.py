@@ -15,6 +15,7 @@ from transduce.decoding.types import Request
 from transduce.model_folder import describe
 from transduce.wings.ct2 import build as building
 from transduce.wings.ct2 import engine as ct2_engine
+from transduce.wings.ct2 import opening
 from transduce.wings.ct2.engine import Check, CTranslate2Engine, Loss
 
 
@@ -23,6 +24,17 @@ def test_converting_does_not_touch_the_model(tmp_path):
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     converted(model, SMALL, tmp_path, "int8")
     assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+
+
+def test_an_engine_leaves_the_threads_of_torch_as_they_are(tmp_path):
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        engine = converted(lively(SMALL), SMALL, tmp_path)
+        search(engine, SOURCES, 5)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_no_special_piece_is_proposed(tmp_path):
@@ -88,7 +100,7 @@ def test_a_processor_without_int8_has_float32(trained, monkeypatch):
                 raise ValueError("Requested int8 compute type")
             super().__init__(folder, compute_type, *rest)
 
-    for module in ct2_engine, building:
+    for module in ct2_engine, building, opening:
         monkeypatch.setattr(module, "CTranslate2Engine", Limited)
     assert transduce.load(trained).engine.name == "CTranslate2, float32"
 

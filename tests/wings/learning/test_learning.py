@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from command_line import run
 from corpora import texts_in_order
 
 pytest.importorskip("rapidfuzz", reason="pip install 'transduce[serve]'")
+from transduce.evaluation import calibration
 from transduce.evaluation.scores import Comparison, Score
-from transduce.model_folder import DATA, read_config
+from transduce.model_folder import CONFIDENCE, DATA, load, read_config
 from transduce.preparation.prepared import GENERAL_FILE, write_valid
 from transduce.system.errors import UserError
 from transduce.text.pairs import Origin, Pair
@@ -23,10 +25,11 @@ from transduce.wings.learning.versions import Versions
 from transduce.wings.memories import judging
 from transduce.wings.memories.database import Database, Unit
 from transduce.wings.memories.judging import held_out_pairs
+from transduce.wings.phrasebook import examples
 
 DIRECTION = "src-tgt"
 PLAIN = {"train.threads": 1, "train.precision": "float32", "train.label_smoothing": 0.1}
-STEPS = {"train.steps": 120, "train.warmup": 20, **PLAIN}
+STEPS = {"train.steps": 120, "train.warmup": 20, "train.minutes": 0, **PLAIN}
 
 
 @pytest.fixture
@@ -52,6 +55,10 @@ def test_a_version_that_translates_unseen_corrections_better_is_used(
     model: Path, memory: Database, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = (model / "model.safetensors").read_bytes()
+    known = calibration.fit(np.arange(300.0).reshape(-1, 3), np.arange(100.0))
+    assert known is not None
+    confidence = known.to_json()
+    (model / CONFIDENCE).write_text(confidence, encoding="utf-8")
     correct(memory, "zu fe")
     assert learn(model, memory.path, options=STEPS)
     versions = Versions(model)
@@ -61,6 +68,13 @@ def test_a_version_that_translates_unseen_corrections_better_is_used(
     [entry] = versions.trail()
     assert entry["version"] == 2 and len(entry["corrections"]) > 180
     assert entry["corrections scores"][1] > entry["corrections scores"][0]
+    # A few corrections can't fit a confidence, and don't show whether an engine is right.
+    assert (versions.path(2) / CONFIDENCE).read_text(encoding="utf-8") == confidence
+    general, held_out = (
+        {pair.source for pair in pairs}
+        for pairs in (held_out_pairs(versions.path(1)), examples.held_out(load(model), 1000))
+    )
+    assert len(general & held_out) > 20
     # A later version is compared with the first one on general text.
     second = versions.path(2)
     pairs = [Pair(*text, ORIGIN) for text in texts_in_order(40, 11)]

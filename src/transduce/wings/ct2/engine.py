@@ -13,6 +13,7 @@ import math
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -130,9 +131,15 @@ class CTranslate2Engine:
         # The number of tags that begin each source and that the decoder reads instead: CTranslate2's target prefix.
         self._tags = int(config.target_tag)
         try:
-            self._opened = ctranslate2.Translator(
-                str(folder), compute_type=compute_type, inter_threads=threads, intra_threads=1
-            )
+            # In a thread of its own, since CTranslate2 sets OpenMP's number of threads, which torch has, too.
+            with ThreadPoolExecutor(1) as pool:
+                self._opened = pool.submit(
+                    ctranslate2.Translator,
+                    str(folder),
+                    compute_type=compute_type,
+                    inter_threads=threads,
+                    intra_threads=1,
+                ).result()
         except (RuntimeError, ValueError) as error:
             raise EngineError(str(error)) from None
         self._process = os.getpid()

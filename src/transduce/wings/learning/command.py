@@ -17,7 +17,7 @@ def learn(
     /,
     *,
     memory: Path,
-    minutes: float = 0.75,
+    minutes: float | None = None,
     remember: Files = (),
     owner: str = "",
 ) -> None:
@@ -30,14 +30,15 @@ def learn(
     Args:
         model: A model folder.
         memory: The database of a translation memory with corrections, such as memory.tmx.sqlite.
-        minutes: The longest time for the training; preparation and test take some more.
+        minutes: The longest time for the training, by default 15 seconds for each 100 corrections; preparation and
+            test take some more.
         remember: Text to repeat, for a model without a corpus of its own: plain text in the source language, or pairs.
         owner: Learn only from the corrections of this owner of a key.
     """
     from transduce.wings.learning.learning import learn as run
 
     _check_memory(memory)
-    options = {"train.minutes": minutes}
+    options = {} if minutes is None else {"train.minutes": minutes}
     if not run(model, memory, options=options, remember=remember, owner=owner):
         sys.exit(NOT_USED)
 

@@ -19,7 +19,7 @@ from transduce.inline.blocks import spaced
 from transduce.inline.placeholder_tokens import with_shared_tokens, with_tokens
 from transduce.inline.placeholders import mask
 from transduce.model_folder import CONFIG, DATA, read_config
-from transduce.preparation.prepared import GENERAL_FILE, VALID_FILE, prepared_corpora, read_valid
+from transduce.preparation.prepared import VALID_FILE, prepared_corpora, read_general, read_valid
 from transduce.system.errors import UserError
 from transduce.text.identify import identifier
 from transduce.text.pairs import Pair
@@ -81,8 +81,8 @@ def held_out_pairs(folder: Path) -> list[Pair]:
     if not (folder / CONFIG).is_file():
         return []
     places = prepared_corpora(folder / DATA, read_config(folder).data)[:1]
-    files = (place / name for place in places for name in (VALID_FILE, GENERAL_FILE))
-    return [pair for file in files if file.is_file() for pair in read_valid(file.parent, file.name)]
+    known = (place for place in places if (place / VALID_FILE).is_file())
+    return [pair for place in known for pair in (*read_valid(place), *read_general(place))]
 
 
 def _with_tokens(text: str) -> str:

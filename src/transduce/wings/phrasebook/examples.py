@@ -11,7 +11,12 @@ from typing import NamedTuple
 
 from transduce.config.schema import DataConfig
 from transduce.model_folder import DATA, Bundle
-from transduce.preparation.prepared import VALID_FILE, prepared_corpora, read_valid
+from transduce.preparation.prepared import (
+    VALID_FILE,
+    prepared_corpora,
+    read_general,
+    read_valid,
+)
 from transduce.text.pairs import Origin, Pair, first_of_each_direction
 from transduce.text.plain import read_lines
 from transduce.tokens.tokenizer import Tokenizer
@@ -37,11 +42,11 @@ def examples(part: str, count: int | None = None) -> Iterator[Example]:
 
 
 def held_out(model: Bundle, count: int) -> list[Pair]:
-    """The first `count` validation pairs of a model, or else training pairs of the phrasebook."""
+    """The first `count` held-out pairs of a model, or else training pairs of the phrasebook."""
     data = model.config.data
     own = model.folder / DATA
     place = own if (own / VALID_FILE).is_file() else training_data(own, data, model.tokenizer)
-    pairs = read_valid(place) if place else []
+    pairs = [*read_valid(place), *read_general(place)] if place else []
     return first_of_each_direction(pairs, count) or phrases(data, count)
 
 
