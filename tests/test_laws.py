@@ -17,7 +17,7 @@ FILES = {
 }
 
 # Read to know the system. A feature raises it by the budget that it states, and by nothing else.
-MAX_CORE_NODES = 156_392
+MAX_CORE_NODES = 156_413
 MAX_FUNCTION_NODES = 600  # a screen; more is more than one idea
 LONGER_FUNCTIONS = {  # function -> why it is longer
     "transduce/inline/placeholders.py:cut": "moves every mark of a text to the part that it belongs to",

@@ -124,16 +124,19 @@ def _fit(
     before: Path | None,
 ) -> tuple[int | None, Confidence | None]:
     """The alignment layer and the confidence of a model; those of the model before a fine-tuning with few pairs."""
+    layer = confidence = None
     if before and len(valid) < MIN_FITTED_PAIRS:
+        layer = model_folder.read_metrics(before).get(ALIGNMENT_LAYER)
         try:
-            return model_folder.read_metrics(before).get(ALIGNMENT_LAYER), Confidence.load(before)
+            confidence = Confidence.load(before)
         except UserError as error:  # a damaged file must not cost the training
             log(f"Warning: {error}")
-    if not valid:
-        return None, None
-    log("Translating validation pairs, for alignments and confidences …")
-    layer = choose_layer(model, tokenizer, valid)
-    return layer, None if config.data.symbols else calibrate(model, tokenizer, valid, config.decode)
+    if valid and layer is None:
+        log("Translating validation pairs, for alignments and confidences …")
+        layer = choose_layer(model, tokenizer, valid)
+    if not confidence and not config.data.symbols:
+        confidence = calibrate(model, tokenizer, valid, config.decode)
+    return layer, confidence
 
 
 def _course(training: Training, reason: Reason, run_card: RunCard | None) -> dict[str, Any]:
