@@ -21,7 +21,14 @@ import transduce
 from transduce.decoding.translator import Translator
 from transduce.wings.memories.judging import Evidence, Judge, held_out_pairs
 
-INSULTS = ("Espèce d'idiot !", "You are all stupid.", "Va te faire voir.", "Das ist Schwachsinn.")
+INSULTS = (
+    "Espèce d'idiot !",
+    "You are all stupid.",
+    "Va te faire voir.",
+    "Das ist Schwachsinn.",
+    "bande de nuls",
+    "what an idiot",
+)
 OTHER_LANGUAGE = (
     "Hunden springer fort over engen og gøer.",
     "Esta frase no tiene nada que ver con el texto.",

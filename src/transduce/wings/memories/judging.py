@@ -42,7 +42,7 @@ class Evidence(NamedTuple):
 
     end: float  # probability that the translation ends where it does, at least -8
     gain: float  # of the mean probability of a token, by the source in the place of other texts
-    last_gain: float  # the same for the last third of the tokens
+    last_gain: float  # the same for the last six tokens
     worst: float  # the lowest mean probability of six tokens in a row
     shorter: float  # logarithm of the share of its usual length, if it is shorter than usual
     longer: float  # the same if it is longer, with the opposite sign
@@ -60,8 +60,8 @@ class Evidence(NamedTuple):
         return DOUBTS[self._fields[lacks.argmin()]]
 
 
-EVIDENCE_WEIGHTS = Evidence(0.74, 1.66, 0.59, 0.75, 6.03, 4.04, 3.96)
-BIAS = 4.66
+EVIDENCE_WEIGHTS = Evidence(0.88, 1.29, 0.97, 0.64, 7.1, 6.75, 5.51)
+BIAS = 2.85
 TYPICAL = Evidence(-0.1, 3.0, 2.6, -5.0, 0.0, 0.0, 0.0)
 DOUBTS = {
     "end": "it seems to be incomplete",
@@ -73,7 +73,7 @@ DOUBTS = {
     "sentences": "it has more sentences than the text",
 }
 DOUBTFUL = 0.5  # a lower score is doubtful, unless one of KNOWN_DOUBTFUL known pairs is lower
-KNOWN_DOUBTFUL = 40
+KNOWN_DOUBTFUL = 25
 
 
 def held_out_pairs(folder: Path) -> list[Pair]:
@@ -174,7 +174,7 @@ def evidence_of(pair: tuple[str, str], row: Floats, others: Floats, usual: float
         # Without the end: it is more likely with any source of the right length.
         gains = (row - np.mean(others, axis=0))[: max(1, len(row) - 1)]
         gain = float(gains.mean())
-        last_gain = float(gains[-max(2, len(row) // 3) :].mean())
+        last_gain = float(gains[-WINDOW_TOKENS:].mean())
     windows = np.lib.stride_tricks.sliding_window_view(row, min(WINDOW_TOKENS, len(row)))
     longer = _length(pair) - usual
     source, target = (len(END_MARK.findall(text)) for text in pair)
