@@ -57,6 +57,7 @@ def test_the_categories_of_the_target_language_are_added() -> None:
         (r"\u003cb", "&lt;b", "&lt;c", "&lt;c"),
         (" a\n  b ", "a b", "c d", " c d "),
         (r"\@a", "@a", "@b", r"\@b"),
+        ("a", "a", "b]]>", "b]]&gt;"),
         ('<b class="x">a</b>', '<b class="x">a</b>', '<b class="x">"</b>', r'<b class="x">\"</b>'),
         (
             r"<![CDATA[<a href=\"x\">a</a>]]>",
@@ -102,6 +103,13 @@ def test_elements_in_a_string_of_android_are_one_text() -> None:
             ["1", "2"],
             "{ PLATFORM() ->\n    [macos] 1\n   *[other] 2\n}",
         ),
+        (
+            '{ $n ->\n    [x] a "{ "[" } b\n   *[other] c\n}',
+            ['a "{ "[" } b', "c"],
+            ['"', "d"],
+            '{ $n ->\n    [x] "\n   *[other] d\n}',
+        ),
+        ('5" { $x }', ['5" { $x }'], ['{ $x } 5"'], '{ $x } 5"'),
     ],
 )
 def test_patterns_of_fluent(
@@ -183,6 +191,8 @@ def test_escapes_of_java(text: str, shown: str, translation: str, expected: str)
         ("|-\n    a", "a", " c", '" c"'),
         (">\n    a\n    b\n\n    c\n", "a b\nc", "d\ne", ">\n    d\n\n    e\n"),
         ("|2\n      a\n    b\n", "  a\nb", "c", "|\n      c\n"),
+        ("a", "a", ":b", '":b"'),
+        ('":a"', ":a", ":b", '":b"'),
     ],
 )
 def test_the_styles_of_yaml(value: str, text: str, translation: str, expected: str) -> None:
@@ -230,6 +240,7 @@ def test_a_properties_file_in_latin_1_gets_escapes_for_other_characters() -> Non
         ("a.yml", "en:\n  a: b\n c", "a.yml:3: not valid YAML"),
         ("a.yml", "en:\n  a: \x01", "a.yml: not valid YAML: a character is not allowed"),
         ("a.ftl", "a = b\n<#if x>", "a.ftl:2: expected a message such as `key = text`"),
+        ("a.ftl", "a = b\nc = {$n ->\n", "a.ftl:2: this text has a brace that is never closed."),
         ("a.resx", "<a/>", "a.resx is XML but not ROOT"),
         ("a.csv", "a,b\n1,2", "a.csv: no column is named 'en'. The first row has: 'a', 'b'."),
         (

@@ -28,6 +28,7 @@ def test_the_section_of_events_declares_the_columns() -> None:
         ('begin="00:01:02.500" dur="1500ms"', 62.5, 64.0),
         ('begin="1m" dur="1h"', 60.0, 3660.0),
         ("", 0.0, 0.0),
+        ('begin=".s"', 0.0, 0.0),
     ],
 )
 def test_times_of_ttml(times: str, begin: float, end: float) -> None:

@@ -212,6 +212,7 @@ def test_a_script_is_not_taken_for_another() -> None:
     "text",
     [
         "translate from " + "a to " * 200_000,
+        "translate to" + " " * 1_000_000,
         "\n" * 1_000_000,
         "[" * 500_000,
         "[" + '"a",' * 200_000,

@@ -18,9 +18,10 @@ FLUENT_HEAD = re.compile(
 )
 # A line that Fluent ignores as damaged.
 FLUENT_JUNK = re.compile(r"(?m)^(?![#}\[*\s\ufeff]|-?[A-Za-z][\w-]*[ ]*=)[^\r\n]+")
-# Quotes, braces and line ends, with the beginning of the next line that is not blank.
+# Quotes, braces, arrows of selectors, and line ends with the beginning of the next line that is not
+# blank.
 FLUENT_TOKEN = re.compile(
-    r'"(?:[^"\\\r\n]|\\.)*+"|[{}]|\r?\n(?:[ ]*\r?\n)*+(?P<indent>[ ]*+)(?=(?P<sign>[^\r\n]?))'
+    r'"(?:[^"\\\r\n]|\\.)*+"|[{}]|->|\r?\n(?:[ ]*\r?\n)*+(?P<indent>[ ]*+)(?=(?P<sign>[^\r\n]?))'
 )
 # A selector has the sign >.
 PLACEABLE = r'\{(?:[^{}">]|"(?:[^"\\\r\n]|\\.)*+")*+\}'
@@ -35,7 +36,7 @@ def read_fluent(file: DocumentFile) -> KeyedFile:
 
     Leaves out the attributes of terms, which nobody sees, access keys, and selectors beside a text.
 
-    Raises UserError for a line that belongs to no message.
+    Raises UserError for a line that belongs to no message, and for a brace that is not closed.
     """
     content, codec = decode(file.content, file.name)
     if junk := FLUENT_JUNK.search(content):
@@ -48,22 +49,34 @@ def read_fluent(file: DocumentFile) -> KeyedFile:
     at = 0
     while head := FLUENT_HEAD.search(content, at):
         name = head["name"] or name
-        at = _end(content, head.end())
+        end = _end(content, head.end())
+        if end is None:
+            line = content.count("\n", 0, head.end()) + 1
+            raise UserError(f"{file.name}:{line}: this text has a brace that is never closed.")
         attribute = head["attribute"] or ""
         if not (attribute and (name.startswith("-") or attribute.endswith("key"))):
-            messages += _messages(content, f"{name}{attribute}", head.end(), at)
+            messages += _messages(content, f"{name}{attribute}", head.end(), end)
+        at = end
     return KeyedFile(content, codec, messages, min_forms=1)
 
 
-def _end(content: str, at: int) -> int:
-    """The end of the pattern that begins at an index."""
-    depth = 0
-    for token in FLUENT_TOKEN.finditer(content, at):
-        depth += {"{": 1, "}": -1}.get(token.group(), 0)
-        is_line_end = token["sign"] is not None
-        if is_line_end and depth <= 0 and (token["sign"] in ("", *"[*.}") or not token["indent"]):
+def _end(content: str, at: int) -> int | None:
+    """The end of the pattern that begins at an index; None if its braces are not closed."""
+    opened = list[str]()  # braces, and selectors, whose variants are texts
+    while token := FLUENT_TOKEN.search(content, at):
+        is_string = opened[-1:] == ["{"]  # in a text, a quotation mark is a character
+        at = token.start() + 1 if token[0][0] == '"' and not is_string else token.end()
+        if token[0] == "{":
+            opened.append("{")
+        elif token[0] == "->" and is_string:
+            opened[-1] = "->"
+        elif token[0] == "}" and opened:
+            opened.pop()
+        elif token["sign"] is None or opened:
+            continue
+        elif token["sign"] in ("", *"[*.}") or not token["indent"]:
             return token.start()
-    return len(content)
+    return None if opened else len(content)
 
 
 def _messages(content: str, key: str, begin: int, end: int) -> Iterator[Message]:
@@ -74,9 +87,9 @@ def _messages(content: str, key: str, begin: int, end: int) -> Iterator[Message]
             yield _message(content, key, begin, end)
         return
     last = begin + len(content[begin:end].rstrip()) - 1  # the closing brace, unless a text follows
-    if not _has_no_selector(content[selector.end() : last]):
-        return
     variants = list(VARIANT.finditer(content, selector.end(), last))
+    if not (variants and _has_no_selector(content[selector.end() : last])):
+        return
     names = {variant["key"] for variant in variants}
     is_plural = len(names) > 1 and all(each in CLDR_ORDER or each.isdecimal() for each in names)
     ends = [*(variant.start() for variant in variants[1:]), last]

@@ -29,7 +29,9 @@ BREAKS = ("tab", "br", "cr", "ptab")
 LEFT_OUT = ("pPr", "rPr", "endParaRPr", "proofErr", "lastRenderedPageBreak", "softHyphen")
 # Properties of a run that do not change the looks of its text.
 UNSEEN_PROPERTIES = ("lang", "noProof", "rPrChange", "ins", "del", "moveFrom", "moveTo")
-UNSEEN_ATTRIBUTES = re.compile(r"""\s(?:lang|altLang|dirty|err|smtClean|noProof)=["'][^"']*["']""")
+UNSEEN_ATTRIBUTES = re.compile(
+    r"""\s(?:lang|altLang|dirty|err|smtClean|noProof)=(?:"[^"]*"|'[^']*')"""
+)
 BARE_TAG = re.compile(r"<[^\s/>]+\s*/?>")
 LINE_ENDS = re.compile(r"[\r\n]+")
 TAB = re.compile("(\t|&#x?0*9;)")  # as PowerPoint writes it; Word has an element

@@ -18,11 +18,11 @@ ASS_LINE = re.compile(r"(?m)^(?P<name>Format|Dialogue):[ \t]*(?P<fields>[^\r\n]*
 ASS_LINE_BREAK = re.compile(r"\\[Nn]")
 # Styles before and behind a text.
 ASS_STYLES = r"(?:\s|\{[^{}]*+\})*+"
-ASS_TEXT = re.compile(rf"{ASS_STYLES}(?P<text>.*?){ASS_STYLES}\Z")
+ASS_TEXT = re.compile(rf"{ASS_STYLES}(?P<text>(?:{ASS_STYLES}\S)*+){ASS_STYLES}\Z")
 ASS_DRAWING = re.compile(r"\\p[1-9]")
 SBV_TIMING = re.compile(r"(?m)^\ufeff?\d+:\d\d:\d\d\.\d+,\d+:\d\d:\d\d\.\d+[ \t]*(?:\r\n|\n|\r|\Z)")
 TTML_LINE_BREAK = re.compile(r"\s*<(?:\w+:)?br\b[^<>]*/>\s*")
-TTML_OFFSET = re.compile(r"([\d.]+)(h|ms|m|s)")
+TTML_OFFSET = re.compile(r"(\d+(?:\.\d*)?)(h|ms|m|s)")
 OFFSET_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 

@@ -121,7 +121,8 @@ class _Yaml:
         last = scalar.value[len(text) :]
         kind = self._yaml.ScalarNode
         tag = scalar.tag or self._resolver.resolve(kind, text, scalar.implicit)
-        if tag != YAML_STRING_TAG or RUBY_SYMBOL.match(text):
+        is_symbol = scalar.style is None and RUBY_SYMBOL.match(text)
+        if tag != YAML_STRING_TAG or is_symbol:
             text = ""
         # In a flow collection, more characters need quotes.
         style = scalar.style or ('"' if parent.is_flow else None)
@@ -149,7 +150,8 @@ class _Yaml:
         A block has the line ends `last` and an indentation.
         """
         is_block = style in BLOCK_STYLES
-        if NOT_IN_STYLES.search(text) or ("\n" in text and not is_block):
+        is_symbol = style is None and RUBY_SYMBOL.match(text)
+        if is_symbol or NOT_IN_STYLES.search(text) or ("\n" in text and not is_block):
             style = '"'
         elif is_block:
             text += last

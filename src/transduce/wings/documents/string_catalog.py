@@ -95,7 +95,7 @@ def read_catalog_pairs(file: CorpusFile) -> Iterator[TextPair]:
     for entry in _entries(JsonFile(catalog), catalog):
         written = _units(entry.target) if entry.is_translated else {}
         for path, unit in _units(entry.made()).items():
-            if path in written:
+            if path in written and is_readable(f"{unit['value']}{written[path]['value']}"):
                 yield unit["value"], written[path]["value"], entry.line
 
 

@@ -313,7 +313,10 @@ def as_content(translation: str, source: str) -> str:
     """The content of a target: without characters that XML forbids, and in CDATA if the source's content is CDATA."""
     if WHOLE_CDATA.fullmatch(source):
         return f"<![CDATA[{ILLEGAL_CHARACTER.sub('', translation).replace(']]>', ']]]]><![CDATA[>')}]]>"
-    escaped = HIDDEN_END.sub(lambda end: end[0] if end[0] == "]]>" else "]]&gt;", translation)
+    ends_cdata = "<![CDATA[" in translation
+    escaped = HIDDEN_END.sub(
+        lambda end: end[0] if ends_cdata and end[0] == "]]>" else "]]&gt;", translation
+    )
     content = ILLEGAL_CHARACTER.sub("", escaped)
     if "\n" not in source:
         return content

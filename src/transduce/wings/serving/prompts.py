@@ -23,7 +23,7 @@ TEMPLATE_HINT = (
 )
 # The first line of a prompt in the stated form, and the blank lines after it.
 STATED = re.compile(
-    r"\s*translate(?:[ \t]+from[ \t]+([^\n:]{1,64}?))?[ \t]+(?:in)?to[ \t]+([^\n:]{1,64}?)[ \t]*[:：]"
+    r"\s*translate(?:[ \t]++from[ \t]++([^\n:]{1,64}?))?[ \t]++(?:in)?to[ \t]++([^\n:]{1,64}?)[ \t]*+[:：]"
     r"[ \t]*(?:\r?\n\s*|\Z)",
     re.IGNORECASE,
 )
