@@ -66,11 +66,12 @@ def finish(
     run_card = read_run_card(out)
     init = run_card.inputs.get("init") if run_card else None
     before = Path(*init) if init else None
-    not_told = "options", "files", "weights", "dropped"
     metrics: dict[str, Any] = {
         "training": _course(training, reason, run_card),
         "corpus": {
-            name: value for name, value in vars(prepared.facts).items() if name not in not_told
+            name: value
+            for name, value in vars(prepared.facts).items()
+            if name not in ("options", "files", "weights", "dropped")
         },
         "averaged_steps": chosen.steps,
         "parameters": count_parameters(config.model),
@@ -260,7 +261,7 @@ def choose(training: Training) -> Candidate:
     ]
     last = regular[-1]
     best = training.folder / f"step-{state.best_step:08d}"
-    if not state.best_step or not best.exists() or not _is_intact(best):
+    if not (state.best_step and best.exists() and _is_intact(best)):
         best = last
     before = islice(filter(_is_intact, reversed(regular[:-1])), config.average - 1)
     last_few = () if config.average == 1 else ((*reversed([*before]), last),)
@@ -287,15 +288,17 @@ def _balanced(training: Training, candidates: Sequence[Candidate]) -> Candidate:
     whose gain on the new text is hardly less than that of the best one (Wortsman et al., 2022).
     """
 
-    select_by = training.config.train.select_by
+    config = training.config.train
+    select_by = config.select_by
     first = training.folder / "step-00000000"
     tuned = max(
         candidates,
         key=lambda each: each.validation.qualities(select_by)[0] if each.validation else -math.inf,
     )
-    if not tuned.validation or not _is_intact(first):
+    if not (tuned.validation and _is_intact(first)):
         return tuned
-    old = _measured(training, [first])
+    # Before the first update, the moving average is the weights.
+    old = _measured(training, [first], moving=bool(config.ema))
 
     def shared(share: float) -> dict[str, torch.Tensor]:
         return {
@@ -305,7 +308,7 @@ def _balanced(training: Training, candidates: Sequence[Candidate]) -> Candidate:
     results = {1.0: tuned.validation}
     before = old.validation or tuned.validation
     own, general = before.qualities(select_by)
-    forgotten = abs(general) * training.config.train.max_forgotten
+    forgotten = abs(general) * config.max_forgotten
     gains = dict[float, float]()  # of the averages that keep the score of other text
     enough = -math.inf
     for share in (1.0, *TUNED_SHARES):

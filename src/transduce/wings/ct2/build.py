@@ -137,29 +137,38 @@ def compare(
 
     ours, theirs = (set(find_loops(sentences.sources, lists)) for lists in (expected, found))
     compared = [i for i in range(len(sentences.texts)) if i not in ours | theirs]
-    sources = [sentences.sources[i] for i in compared]
     rows = [
-        [lists[i][0].tokens if lists[i] else [] for i in compared] for lists in (expected, found)
+        [lists[i][0].tokens if lists[i] else [] for lists in (expected, found)] for i in compared
     ]
-    scores = []
-    chrf = []
+    different = [k for k, (one, other) in enumerate(rows) if one != other]
+    sources = [sentences.sources[compared[k]] for k in different]
+    scores = list[list[float]]()
+    chrf = list[list[float]]()
     metric = CHRF()
-    for tokens in rows:
+    for which in range(2):
+        tokens = [rows[k][which] for k in different]
         log_probs = own.forced(own.engine, own.engine.log_probs, sources, tokens)
         penalties = [length_penalty(len(row) + 1, own.config.length_penalty) for row in tokens]
         scores.append(
             [sum(each) / penalty for each, penalty in zip(log_probs, penalties, strict=True)]
         )
         if references:
-            texts = zip(own.tokenizer.decode(tokens), compared, strict=True)
-            chrf.append([metric.sentence_score(text, [references[i]]).score for text, i in texts])
-    same = sum(one == other for one, other in zip(*rows, strict=True))
+            texts = zip(own.tokenizer.decode(tokens), different, strict=True)
+            chrf.append(
+                [metric.sentence_score(text, [references[compared[k]]]).score for text, k in texts]
+            )
+    same = len(compared) - len(different)
     return Check(
-        len(compared), len(theirs - ours), same, _loss(*scores), _loss(*chrf) if chrf else None
+        len(compared),
+        len(theirs - ours),
+        same,
+        _loss(scores[0], scores[1], same),
+        _loss(chrf[0], chrf[1], same) if chrf else None,
     )
 
 
-def _loss(ours: Sequence[float], theirs: Sequence[float]) -> Loss:
-    losses = [one - other for one, other in zip(ours, theirs, strict=True)]
+def _loss(ours: Sequence[float], theirs: Sequence[float], same: int) -> Loss:
+    """The loss, if as many more sentences lose nothing."""
+    losses = [one - other for one, other in zip(ours, theirs, strict=True)] + [0.0] * same
     error = 2 * stdev(losses) / math.sqrt(len(losses)) if len(losses) > 1 else 0.0
     return Loss(mean(losses) if losses else math.nan, error)
