@@ -36,6 +36,8 @@ class FrontEnd(nn.Module):
 
     def forward(self, src: Tensor) -> tuple[Tensor, Tensor]:
         """src (b, s), values, EOS and padding -> vectors (b, p, d_model), and their mask (b, p)."""
+        # The first pass of a process in a distributed training has a source without a vector.
+        src = F.pad(src, (0, max(0, self.vector - src.size(1))))
         length = src.size(1) - src.size(1) % self.vector
         values = src[:, :length].unflatten(1, (-1, self.vector))  # (b, p, n)
         mask = (values >= FIRST_VALUE).all(dim=-1)

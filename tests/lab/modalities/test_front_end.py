@@ -3,11 +3,12 @@
 import pytest
 import torch
 
-from transduce.config.schema import BOS, EOS, PAD, ModelConfig, with_options
+from transduce.config.schema import BOS, EOS, PAD, ModelConfig, TrainConfig, with_options
 from transduce.model.build import build
 from transduce.model.seq2seq import make_batch
 from transduce.model.transformer import Transformer
 from transduce.tokens.spelling import FIRST_VALUE
+from transduce.training.update import rehearse
 
 VECTOR = 3
 PLAIN = ModelConfig(
@@ -84,6 +85,13 @@ def test_every_value_counts() -> None:
         batch = make_batch([changed], [[4, 5]])
         logits.append(model(batch.src, batch.tgt_in))
     assert not torch.allclose(logits[0], logits[1]) and not torch.allclose(logits[0], logits[2])
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_first_pass_of_a_distributed_training_has_no_vector(name: str) -> None:
+    model = made(name)
+    rehearse(model, TrainConfig(), torch.device("cpu"), 1)
+    assert all(weight.grad is None for weight in model.parameters())
 
 
 def test_padding_is_no_value() -> None:
