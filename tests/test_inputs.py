@@ -21,6 +21,8 @@ LARGE: dict[str, tuple[str, Callable[[], str]]] = {  # what once took quadratic 
     "blanks in a sentence": ("sentences", lambda: f"en\n=====\na{' ' * 2_000_000}b."),
     "lines of a cue": ("srt", lambda: "00:00:01,000 --> 00:00:02,000\n" + "Hello\n" * 100_000),
     "nested formatting": ("tmx", lambda: UNIT.format("<it>" * 30_000 + "x" + "</it>" * 30_000)),
+    "quotation marks of a message": ("ftl", lambda: "a = " + '\\"' * 200_000),
+    "open strings of a message": ("ftl", lambda: "a = { " + '"\\' * 200_000),
     "styles of a subtitle": (
         "ass",
         lambda: f"[Events]\nFormat: Text\nDialogue: {'{a' * 20_000}" + "{b} " * 20_000 + "c",

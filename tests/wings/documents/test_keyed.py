@@ -240,7 +240,8 @@ def test_a_properties_file_in_latin_1_gets_escapes_for_other_characters() -> Non
         ("a.yml", "en:\n  a: b\n c", "a.yml:3: not valid YAML"),
         ("a.yml", "en:\n  a: \x01", "a.yml: not valid YAML: a character is not allowed"),
         ("a.ftl", "a = b\n<#if x>", "a.ftl:2: expected a message such as `key = text`"),
-        ("a.ftl", "a = b\nc = {$n ->\n", "a.ftl:2: this text has a brace that is never closed."),
+        ("a.ftl", "a = b\nc = {$n ->\n", "a.ftl:2: a brace of this text"),
+        ("a.ftl", 'a = { "b }', "a.ftl:1: a brace of this text, or a string in braces, is never"),
         ("a.resx", "<a/>", "a.resx is XML but not ROOT"),
         ("a.csv", "a,b\n1,2", "a.csv: no column is named 'en'. The first row has: 'a', 'b'."),
         (

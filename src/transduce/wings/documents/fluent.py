@@ -18,11 +18,10 @@ FLUENT_HEAD = re.compile(
 )
 # A line that Fluent ignores as damaged.
 FLUENT_JUNK = re.compile(r"(?m)^(?![#}\[*\s\ufeff]|-?[A-Za-z][\w-]*[ ]*=)[^\r\n]+")
-# Quotes, braces, arrows of selectors, and line ends with the beginning of the next line that is not
-# blank.
-FLUENT_TOKEN = re.compile(
-    r'"(?:[^"\\\r\n]|\\.)*+"|[{}]|->|\r?\n(?:[ ]*\r?\n)*+(?P<indent>[ ]*+)(?=(?P<sign>[^\r\n]?))'
-)
+# Braces, arrows of selectors, and line ends with the beginning of the next line that is not blank.
+FLUENT_SIGN = re.compile(r"[{}]|->|\r?\n(?:[ ]*\r?\n)*+(?P<indent>[ ]*+)(?=(?P<sign>[^\r\n]?))")
+# The same in braces, where quotation marks enclose strings.
+FLUENT_TOKEN = re.compile(rf'"(?:[^"\\\r\n]|\\.)*+"?|{FLUENT_SIGN.pattern}')
 # A selector has the sign >.
 PLACEABLE = r'\{(?:[^{}">]|"(?:[^"\\\r\n]|\\.)*+")*+\}'
 # What a text can have only in quotes: braces, and some characters at the beginning of a line.
@@ -36,7 +35,7 @@ def read_fluent(file: DocumentFile) -> KeyedFile:
 
     Leaves out the attributes of terms, which nobody sees, access keys, and selectors beside a text.
 
-    Raises UserError for a line that belongs to no message, and for a brace that is not closed.
+    Raises UserError for a line that belongs to no message, and for braces and strings that are not closed.
     """
     content, codec = decode(file.content, file.name)
     if junk := FLUENT_JUNK.search(content):
@@ -52,7 +51,9 @@ def read_fluent(file: DocumentFile) -> KeyedFile:
         end = _end(content, head.end())
         if end is None:
             line = content.count("\n", 0, head.end()) + 1
-            raise UserError(f"{file.name}:{line}: this text has a brace that is never closed.")
+            raise UserError(
+                f"{file.name}:{line}: a brace of this text, or a string in braces, is never closed."
+            )
         attribute = head["attribute"] or ""
         if not (attribute and (name.startswith("-") or attribute.endswith("key"))):
             messages += _messages(content, f"{name}{attribute}", head.end(), end)
@@ -61,14 +62,13 @@ def read_fluent(file: DocumentFile) -> KeyedFile:
 
 
 def _end(content: str, at: int) -> int | None:
-    """The end of the pattern that begins at an index; None if its braces are not closed."""
+    """The end of the pattern that begins at an index; None if its braces, or strings in them, are not closed."""
     opened = list[str]()  # braces, and selectors, whose variants are texts
-    while token := FLUENT_TOKEN.search(content, at):
-        is_string = opened[-1:] == ["{"]  # in a text, a quotation mark is a character
-        at = token.start() + 1 if token[0][0] == '"' and not is_string else token.end()
+    while token := (FLUENT_TOKEN if opened[-1:] == ["{"] else FLUENT_SIGN).search(content, at):
+        at = token.end()
         if token[0] == "{":
             opened.append("{")
-        elif token[0] == "->" and is_string:
+        elif token[0] == "->" and opened[-1:] == ["{"]:
             opened[-1] = "->"
         elif token[0] == "}" and opened:
             opened.pop()
