@@ -89,7 +89,7 @@ def add_documents(app: FastAPI, service: Service, glossaries: Glossaries) -> Non
     path = "/v2/document/{document_id}"
     app.add_route("/v2/document", upload, ["POST"], include_in_schema=False)
     app.add_route(path, status, READING, include_in_schema=False)
-    app.add_route(f"{path}/result", result, READING, include_in_schema=False)
+    app.add_route(f"{path}/result", result, ["POST"], include_in_schema=False)
 
 
 async def _upload(
