@@ -28,12 +28,10 @@ def blocks(text: str) -> list[Token]:
 
 
 def shape(text: str) -> Iterator[object]:
-    """What translating may not change: the blocks, code and tables, and the elements in each text."""
-    in_table = False
+    """What translating may not change: the blocks and code, and the elements in each text."""
     for block in blocks(text):
-        in_table = (in_table or block.type == "table_open") and block.type != "table_close"
         yield block.type, block.tag, block.markup, block.info
-        if block.type != "inline" or in_table:
+        if block.type != "inline":
             yield block.content
             continue
         yield sorted(
@@ -62,8 +60,8 @@ def without_tags(text: str) -> str:
 
 
 def shown(markdown: str) -> str:
-    """The text that a reader of one paragraph sees."""
-    [_, inline, _] = blocks(markdown)
+    """The text that a reader of one paragraph or cell sees."""
+    [inline] = [block for block in blocks(markdown) if block.type == "inline"]
     return "".join(each.content for each in inline.children or [] if each.type == "text")
 
 
@@ -74,11 +72,19 @@ def shown(markdown: str) -> str:
 @example("=")
 @example("a ##")
 @example("&amp; [x](y)")
-def test_any_translation_stays_one_paragraph_of_text(text: str) -> None:
+def test_any_translation_stays_one_paragraph_or_cell_of_text(text: str) -> None:
     text = " ".join(f"{text} x".split())
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    written = read("a.md", b"A dog").write([escaped]).decode()
-    assert shown(written) == text
+    for content in (b"A dog", b"|A dog|\n|-|"):
+        assert shown(read("a.md", content).write([escaped]).decode()) == text
+
+
+def test_cells_stay_cells() -> None:
+    content = b"| A dog | `x\\|y` runs |\n|---|:--|\n|  It   | It | \n"
+    translations = ["Ein|Hund", '<code n="1">x|y</code> l\u00e4uft', "- Es", "es"]
+    assert read("a.md", content).write(translations).decode() == (
+        "| Ein\\|Hund | `x\\|y` l\u00e4uft |\n|---|:--|\n|  \\- Es   | es | \n"
+    )
 
 
 TEXTS = {
@@ -101,7 +107,12 @@ TEXTS = {
     "---\ntitle: A b\n---\nText": ["Text"],
     "+++\na = 1\n+++\n\nText": ["Text"],
     "```\ncode\n```\n\n    code\n\n<div>\nhtml\n</div>\n\n12\n\n---\n": [],
-    "| a | b |\n|---|---|\n| c | d |\n": [],
+    "| a | *b* \\| `x\\|y` |\n|---|---|\n| b |\n|  | 1 | b | b |": [
+        "a",
+        '<r1>b</r1> | <code n="2">x|y</code>',
+        "b",
+    ],
+    "> * | a | b |\n>   |-|-|\n>   | b | b |": ["a", "b", "b", "b"],
     ":::note\ntext\n:::": [],
     "\ufeffText\r\nmore\r\n": ["Text more"],
 }

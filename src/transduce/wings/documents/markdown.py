@@ -1,7 +1,7 @@
-"""Reads Markdown (CommonMark): paragraphs, headings and list items, with stress, links and code as tags.
+"""Reads Markdown (CommonMark): paragraphs, headings, list items and cells, with stress, links and code as tags.
 
-markdown-it-py finds the blocks and their inline elements. Code, front matter, HTML blocks, tables, definitions of links
-and the addresses of links stay.
+markdown-it-py finds the blocks and their inline elements. Code, front matter, HTML blocks, definitions of links and the
+addresses of links stay.
 """
 
 import re
@@ -52,12 +52,13 @@ LOOKS_LIKE_MARKUP = re.compile(
 )
 BLANK_BEHIND_OPENING = re.compile(r"(<r\d+>)(\s+)")
 BLANK_BEFORE_CLOSING = re.compile(r"(\s+)(</r\d+>)")
+PIPE_IN_CELL = "\\|"  # also in code
 NUMBER_OF_ITEM = re.compile(r"\A(\s*\d{1,9})([.)])(?=\s|\Z)")
 TAGS_OF_PAIRS = ("em", "strong", "s", "link")
 
 
 def read_markdown(file: DocumentFile) -> Document:
-    """The paragraphs, headings and list items."""
+    """The paragraphs, headings, list items and cells of tables."""
     text, codec = decode(file.content, file.name)
     lines = MARKDOWN_LINE.findall(text)
     begins = [0]
@@ -69,15 +70,22 @@ def read_markdown(file: DocumentFile) -> Document:
     shown = OTHER_LINES.sub(_line_of_commonmark, shown)
     slots = list[Slot]()
     in_table = False
+    done = 0  # the end of the last cell
     for block in _parser().parse(shown):
         in_table = (in_table or block.type == "table_open") and block.type != "table_close"
-        if block.type != "inline" or block.map is None or in_table:
+        if block.type != "inline" or block.map is None:
             continue
         first = block.map[0]
         shown_lines = block.content.split("\n")
-        places = list(_places(shown_lines, lines[first:], begins[first:]))
+        if in_table:
+            places = list(
+                _place_of_cell(block.content, text, max(done, begins[first]), begins[first + 1])
+            )
+            done = places[0][1] if places else begins[first + 1]
+        else:
+            places = list(_places(shown_lines, lines[first:], begins[first:]))
         if len(places) == len(shown_lines) and not block.content.startswith(DIRECTIVES):
-            slots += _slots(block, text, places, first + 1)
+            slots += _slots(block, text, places, first + 1, PIPE_IN_CELL if in_table else "|")
     return Document(file.name, text, codec, tuple(slots))
 
 
@@ -154,8 +162,18 @@ def _places(
         yield begin + column, begin + column + len(stripped)
 
 
-def _slots(block: Any, text: str, places: Sequence[tuple[int, int]], line: int) -> Iterator[Slot]:
-    """The slot of a block, if the block has a text."""
+def _place_of_cell(content: str, text: str, done: int, end: int) -> Iterator[tuple[int, int]]:
+    """The place of a table's cell behind text[:done], if it is found."""
+    raw = content.replace("|", PIPE_IN_CELL)
+    begin = text.find(raw, done, end)
+    if begin >= 0:
+        yield begin, begin + len(raw)
+
+
+def _slots(
+    block: Any, text: str, places: Sequence[tuple[int, int]], line: int, pipe: str
+) -> Iterator[Slot]:
+    """The slot of a block, if the block has a text. `pipe` is how the block writes `|`."""
     markup, kept = as_markup(_paired(_tokens(block.children or [], text, places)), _escaped)
     if is_text(mask(markup, MARKUP_TEXT)):
         yield Slot(
@@ -164,7 +182,7 @@ def _slots(block: Any, text: str, places: Sequence[tuple[int, int]], line: int) 
             line,
             places[0][0],
             places[-1][1],
-            partial(_written, kept=kept),
+            partial(_written, kept=kept, pipe=pipe),
             MARKUP_TEXT,
         )
 
@@ -223,11 +241,11 @@ def _paired(tokens: Iterable[Token]) -> list[Token]:
     return done
 
 
-def _written(translation: str, kept: Sequence[Kept]) -> str:
+def _written(translation: str, kept: Sequence[Kept], pipe: str) -> str:
     # Stress may not begin or end with a blank, and two codes need a blank between them.
     marked = BLANK_BEHIND_OPENING.sub(r"\2\1", BLANK_BEFORE_CLOSING.sub(r"\2\1", translation))
     apart = marked.replace("</code><code", "</code> <code")
-    return from_markup(apart, kept, _escaped).strip()
+    return from_markup(apart, kept, _escaped).strip().replace("|", pipe)
 
 
 def _escaped(text: str, _style: str) -> str:
