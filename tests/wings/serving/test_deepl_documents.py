@@ -46,7 +46,10 @@ def test_a_document_is_uploaded_translated_and_downloaded_once(asking: Any) -> N
     for wrong in ({}, {"document_key": "0" * 64}):
         refused(asking.post(path, json=wrong), 404, "no such document")
         refused(asking.post(f"{path}/result", json=wrong), 404, "no such document")
-    for method in ("HEAD", "GET"):  # what follows links does not make the server forget the document
+    for method in (
+        "HEAD",
+        "GET",
+    ):  # what follows links does not make the server forget the document
         assert asking.request(method, f"{path}/result", params=key).status_code == 405
     answer = asking.post(f"{path}/result", json=key)
     assert answer.content == b"ka lo\nmi"
