@@ -31,6 +31,9 @@ def shape(text: str) -> Iterator[object]:
     """What translating may not change: the blocks and code, and the elements in each text."""
     for block in blocks(text):
         yield block.type, block.tag, block.markup, block.info
+        if block.type == "html_block":
+            yield [tag.partition(" ")[0] for tag in re.findall("<[^>]*>", block.content)]
+            continue
         if block.type != "inline":
             yield block.content
             continue
@@ -106,7 +109,18 @@ TEXTS = {
     "- [ ] A task": ["<x1/> A task"],
     "---\ntitle: A b\n---\nText": ["Text"],
     "+++\na = 1\n+++\n\nText": ["Text"],
-    "```\ncode\n```\n\n    code\n\n<div>\nhtml\n</div>\n\n12\n\n---\n": [],
+    "```\ncode\n```\n\n    code\n\n<!-- html -->\n\n12\n\n---\n": [],
+    '# A\n\n<p align="center">\n  <img src="a" alt="b" />\n  <b>c</b>: d\n</p>\n\ne\n<i>f</i>': [
+        "A",
+        '<img src="a" alt="b" />\n  <b>c</b>: d',
+        "b",
+        "e <r1>f</r1>",
+    ],
+    "---\na: b\n---\n<details>\n<summary>c</summary>\n\nd\n\n</details>": ["c", "d"],
+    "- <div>\n  a\n  </div>": [],
+    "<kbd>C</kbd>, <code>a\nb_c_</code>, <Span translate=no>c <b>d</b></span>, <var></var>, <kbd>e": [
+        '<code n="1">C</code>, <code n="2">a b_c_</code>, <code n="3">c d</code>, <x4/>, <x5/>e'
+    ],
     "| a | *b* \\| `x\\|y` |\n|---|---|\n| b |\n|  | 1 | b | b |": [
         "a",
         '<r1>b</r1> | <code n="2">x|y</code>',

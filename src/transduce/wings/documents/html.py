@@ -126,9 +126,14 @@ def read_html(file: DocumentFile) -> Document:
     Texts are left out if their elements are declared to be in another language than `file.source`.
     """
     text, codec = decode(file.content, file.name, _encoding(file.content))
-    reader = _Reader(text, spoken_language(file.source))
+    return Document(file.name, text, codec, tuple(html_slots(text, file.source)))
+
+
+def html_slots(text: str, source: str) -> list[Slot]:
+    """The slots of a page or of a part of a page in the language `source`."""
+    reader = _Reader(text, spoken_language(source))
     reader.read(range(len(reader.elements)), TOP, MAX_EMBEDDED_LEVELS)
-    return Document(file.name, text, codec, tuple(reader.slots))
+    return reader.slots
 
 
 class _Opened(NamedTuple):

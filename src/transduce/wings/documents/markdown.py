@@ -1,7 +1,7 @@
 """Reads Markdown (CommonMark): paragraphs, headings, list items and cells, with stress, links and code as tags.
 
-markdown-it-py finds the blocks and their inline elements. Code, front matter, HTML blocks, definitions of links and the
-addresses of links stay.
+markdown-it-py finds the blocks and their inline elements. HTML blocks are read as in `html.py`, except in lists and
+quotes. Code, front matter, definitions of links and the addresses of links stay.
 """
 
 import re
@@ -11,13 +11,15 @@ from html import escape
 from typing import Any
 
 from transduce.inline.events import unescape
-from transduce.inline.markup import TAG_PATTERN
+from transduce.inline.markup import TAG_PATTERN, Piece
+from transduce.inline.markup_events import is_protected
 from transduce.inline.placeholder_removal import is_text
 from transduce.inline.placeholders import mask
 from transduce.system.errors import needing
 from transduce.text.formats import MARKUP_TEXT, DocumentFile
 from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.wings.documents.document import Document, Slot, decode
+from transduce.wings.documents.html import html_slots
 from transduce.wings.documents.paragraphs import Kept, Token, as_markup, from_markup
 
 # A rule of markdown-it-py: whether the text goes on with an element of its kind. The argument `silent` forbids tokens.
@@ -58,7 +60,7 @@ TAGS_OF_PAIRS = ("em", "strong", "s", "link")
 
 
 def read_markdown(file: DocumentFile) -> Document:
-    """The paragraphs, headings, list items and cells of tables."""
+    """The paragraphs, headings, list items, cells of tables and HTML blocks."""
     text, codec = decode(file.content, file.name)
     lines = MARKDOWN_LINE.findall(text)
     begins = [0]
@@ -73,6 +75,10 @@ def read_markdown(file: DocumentFile) -> Document:
     done = 0  # the end of the last cell
     for block in _parser().parse(shown):
         in_table = (in_table or block.type == "table_open") and block.type != "table_close"
+        if block.type == "html_block" and not block.level:
+            begin, end = (begins[line] for line in block.map)
+            its = html_slots(text[begin:end], file.source)
+            slots += [_moved(slot, begin, block.map[0], len(slots)) for slot in its]
         if block.type != "inline" or block.map is None:
             continue
         first = block.map[0]
@@ -104,6 +110,7 @@ def _parser() -> Any:
     }.items():
         parser.inline.ruler.at(name, _recording(rule))
     parser.inline.ruler.before("escape", "extension", _extension)
+    parser.inline.ruler.before("html_inline", "protected", _protected)
     return parser
 
 
@@ -119,6 +126,25 @@ def _extension(state: Any, silent: bool) -> bool:
         state.push("extension", "", 0).meta["raw"] = match[0]
     state.pos = match.end() if match else state.pos
     return bool(match)
+
+
+def _protected(state: Any, silent: bool) -> bool:
+    """A rule for an element of HTML that must not be translated, such as <kbd>."""
+    tag = TAG_PATTERN.match(state.src, state.pos, state.posMax)
+    if not tag or tag["close"] or tag["empty"]:
+        return False
+    name = tag["name"].lower()
+    if not is_protected(Piece("open", *tag.span(), name), tag[0]):
+        return False
+    closing = re.compile(rf"</{re.escape(name)}\s*>", re.IGNORECASE)
+    end = closing.search(state.src, tag.end(), state.posMax)
+    if end and not silent:
+        content = unescape(TAG_PATTERN.sub("", state.src[tag.end() : end.start()])).strip()
+        element = state.push("code_inline" if content else "extension", "", 0)
+        element.content = content.replace("\n", " ")
+        element.meta["raw"] = state.src[state.pos : end.end()]
+    state.pos = end.end() if end else state.pos
+    return bool(end)
 
 
 def _recording(
@@ -160,6 +186,17 @@ def _places(
         if column < 0:
             return
         yield begin + column, begin + column + len(stripped)
+
+
+def _moved(slot: Slot, characters: int, lines: int, slots: int) -> Slot:
+    """A slot of a part of the file, behind so many characters, lines and slots."""
+    return slot._replace(
+        line=slot.line + lines,
+        begin=slot.begin + characters,
+        end=slot.end + characters,
+        within=None if slot.within is None else slot.within + slots,
+        tag=(slot.tag[0] + characters, slot.tag[1] + characters),
+    )
 
 
 def _place_of_cell(content: str, text: str, done: int, end: int) -> Iterator[tuple[int, int]]:
